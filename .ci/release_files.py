@@ -39,6 +39,7 @@ LICENSE = "Apache-2.0"
 # that somebody reads its licence first.
 LICENSES = {
     "abseil": "Apache-2.0",
+    "libzstd": "BSD-3-Clause",
     "nlohmann-json3": "MIT",
     "protobuf": "BSD-3-Clause",
     "pybind11": "BSD-3-Clause",

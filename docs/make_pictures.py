@@ -139,7 +139,7 @@ def order_game_picture(path: pathlib.Path) -> None:
 
 
 def compare_picture(path: pathlib.Path) -> None:
-    rows, solvers = [], ["greedy", "beam", "xla-assigned"]
+    rows, solvers = [], ["greedy", "anneal", "xla-assigned"]
     for name in (
         "resnet50_b1.tpu_v4i_16mib",
         "wavernn_64steps_b8.tpu_v4i",

@@ -10,7 +10,7 @@ import sys
 import mallocgame as mg
 from mallocgame import plots
 
-SOLVERS = ["greedy", "beam", "anneal"]
+SOLVERS = ["greedy", "rent", "anneal"]
 
 
 def main() -> None:

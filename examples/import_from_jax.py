@@ -1,6 +1,6 @@
-"""Makes a JAX function of yours a game.
+"""Makes a JAX function of yours a game, and a plan of it a program.
 
-It is captured for a TPU that needn't be there, solved, and handed back to the compiler.
+It is captured for a TPU that needn't be there, solved, and the compiler links what the plan says.
 
     python examples/import_from_jax.py [TARGET] [SECONDS]
 
@@ -33,33 +33,23 @@ def microseconds(picoseconds: int) -> str:
 
 
 def main() -> int:
-    target = sys.argv[1] if len(sys.argv) > 1 else "tpu_v4i"
+    target = sys.argv[1] if len(sys.argv) > 1 else "tpu_v5e"
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 5.0
     with mgx.Compiler(mgx.find_target(target)) as compiler:
         captured = mgx.capture(recurrent, *SHAPES, target=target, compiler=compiler)
-        captured, lessons = mgx.profile(captured, compiles=1, compiler=compiler)
         program = captured.program
-        print(
-            f"{program.name} on {target}: {program.counts['accesses']} accesses, "
-            f"{len(lessons)} more placement priced"
-        )
+        print(f"{program.name} on {target}: {program.counts['accesses']} accesses")
         print("XLA's own plan:", microseconds(mg.simulate(program, captured.xla_plan).latency_ps))
 
         state = mg.Game(program).initial_state()  # a game as any other; here a solver plays it
         print(f"a game of up to {state.game.max_decisions} decisions")
-        plan = mg.solve(program, "greedy", seconds=seconds).plan
+        plan = mg.solve(program, "portfolio", seconds=seconds).plan
+        print("the plan, as predicted:", microseconds(mg.simulate(program, plan).latency_ps))
 
-        done = mgx.apply(captured, plan, rounds=2, seconds=seconds, compiler=compiler)
-        print(
-            f"predicted {microseconds(done.predicted_ps)}, "
-            f"{done.honoured:.0%} of the accesses served as asked"
-        )
-        print("what the compiler then emits:", microseconds(done.verified_ps))
-        for refusal in done.refusals:
-            print(f"  refused: {refusal.buffer} at {refusal.instruction}: {refusal.reason}")
+        done = mgx.apply(captured, plan, compiler, options="tuned")
+        print("the program, at the compiler's prices:", microseconds(done.report.latency_ps))
     print(f"All are {mgx.NOTE}.")
-    mgx.save_options(done.options, "options.json")
-    print("written: options.json, for jax.jit(recurrent, compiler_options=...)")
+    print("written: tuned, for mgx.jit(recurrent, options='tuned')")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Trains with the options that `mallocgame xla tune --options tuned` has found, if it has."""
+"""Trains with the program that `mallocgame xla tune -o tuned` has made, if it has."""
 
 import jax
 import jax.numpy as jnp

@@ -1,6 +1,6 @@
 # What `cmake --install DIR --component development` puts in place: public headers, the static
 # libraries, and mallocgameConfig.cmake, which offers them to find_package(mallocgame) as
-# mallocgame::core, mallocgame::io and mallocgame::mcts (agents/mcts adds itself).
+# mallocgame::core, mallocgame::io, mallocgame::pjrt and mallocgame::mcts (agents/mcts adds itself).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mallocgame)
@@ -17,6 +17,7 @@ endfunction()
 
 mallocgame_component(core)
 mallocgame_component(io)
+mallocgame_component(pjrt)
 
 set(config ${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfig.cmake)
 set(config_version ${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfigVersion.cmake)
@@ -37,7 +38,7 @@ if(PROJECT_IS_TOP_LEVEL)
   string(JOIN ", " CPACK_DEBIAN_PACKAGE_DEPENDS
     "libabsl-dev (>= ${absl_VERSION})" "libabsl-dev (<< ${next_absl})"
     "libprotobuf-dev (>= ${Protobuf_VERSION})" "libprotobuf-dev (<< ${next_protobuf})"
-    zlib1g-dev)
+    zlib1g-dev libzstd-dev)
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmallocgame-dev)
   set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
   set(CPACK_DEBIAN_PACKAGE_MAINTAINER "the mallocGame authors")

@@ -123,8 +123,8 @@ class MuZeroAgent final : public Agent {
         *std::min_element(demonstrations.begin(), demonstrations.end(), by_play);
     Demonstration& planner =
         *std::min_element(demonstrations.begin(), demonstrations.end(), by_plan);
-    MG_ASSIGN_OR_RETURN(Task task, Task::Create(game, config_.observation_options(), player.actions,
-                                                config_.potential));
+    MG_ASSIGN_OR_RETURN(Task task,
+                        Task::Create(game, config_.observation_options(), player.actions));
     planner.result.curve.clear();
     Solving solving(limits, deadline, std::move(planner.result));
     solving.Note();
@@ -260,8 +260,8 @@ class MuZeroAgent final : public Agent {
       if (last_task_ != nullptr && last_task_->shared_game() == game) return last_task_;
     }
     MG_ASSIGN_OR_RETURN(Demonstration baseline, BaselineOf(game, cancel));
-    MG_ASSIGN_OR_RETURN(Task made, Task::Create(game, config_.observation_options(),
-                                                std::move(baseline.actions), config_.potential));
+    MG_ASSIGN_OR_RETURN(
+        Task made, Task::Create(game, config_.observation_options(), std::move(baseline.actions)));
     auto task = std::make_shared<const Task>(std::move(made));
     const std::lock_guard lock(mutex_);
     last_task_ = task;

@@ -33,7 +33,7 @@ class Agent {
   static absl::StatusOr<std::shared_ptr<const Agent>> Load(absl::string_view bytes);
   virtual ~Agent() = default;
 
-  // Solves a problem: starts from the games of greedy, rent, learned and xla-heuristic, and plays
+  // Solves a problem: starts from the games of greedy, rent, styles and xla-heuristic, and plays
   // with the trained networks, without learning, until the limits end it. An order game may be
   // played with other weights of importance, or without the largest buffers. With
   // limits.evaluations and without seconds the result depends on the seed only. InvalidArgument:
@@ -42,13 +42,13 @@ class Agent {
                                             const SolveLimits& limits) const = 0;
 
   // The game that promises most for the program and hardware of `game`: one in which greedy's or
-  // learned's game is fastest, of order games with other weights of importance, with small buffers,
+  // styles' game is fastest, of order games with other weights of importance, with small buffers,
   // or without the largest. A time game is itself. It depends on the agent's seed only. Cancelled:
   // `cancel` was set (it may be null).
   virtual absl::StatusOr<std::shared_ptr<const Game>> GameToPlay(
       const std::shared_ptr<const Game>& game, const std::atomic<bool>* cancel) const = 0;
 
-  // The best game of greedy, rent, learned and xla-heuristic, as far as `game` lets them be played:
+  // The best game of greedy, rent, styles and xla-heuristic, as far as `game` lets them be played:
   // what the agent sees beside a position, what it counts returns over, and what rollouts follow at
   // first. Cancelled: `cancel` was set (it may be null).
   virtual absl::StatusOr<SolveResult> Baseline(const std::shared_ptr<const Game>& game,

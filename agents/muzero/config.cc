@@ -30,7 +30,6 @@ const training::SettingsTable<Config>& Table() {
                     {"ticks_ahead", &Config::ticks_ahead},
                     {"ticks_per_column", &Config::ticks_per_column},
                     {"address_cells", &Config::address_cells},
-                    {"potential", &Config::potential},
                     {"embedding", &Config::embedding},
                     {"heads", &Config::heads},
                     {"width", &Config::width},

@@ -94,11 +94,6 @@ struct Config {
   Setting<int> address_cells = {16, 0, 4096,
                                 "Number of cells into which the observation divides fast memory."};
 
-  Setting<double> potential = {
-      1, 0, 10,
-      "Weight of the prices of what space the agent holds beyond the baseline, as long as the game "
-      "goes on; it counts in the order game only."};
-
   // The network.
   Setting<int> embedding = {64, 4, 4096, "Number of features of an attention token."};
   Setting<int> heads = {4, 1, 64, "Number of attention heads."};
@@ -117,7 +112,7 @@ struct Config {
   Setting<double> demonstration_decisions = {
       5e7, 0, 1e12,
       "Number of decisions in the games that annealing may play for its demonstration; one of the "
-      "order game counts as 4; with 0 only greedy, rent, learned and xla-heuristic demonstrate."};
+      "order game counts as 4; with 0 only greedy, rent, styles and xla-heuristic demonstrate."};
   Setting<double> priority_exponent = {
       0.6, 0, 1,
       "Exponent of the error in the priority with which a decision is replayed: of the policy's "

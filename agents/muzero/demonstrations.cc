@@ -44,14 +44,11 @@ int DecisionsOfAGame(const Game& game) {
 }
 
 std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisions) {
-  std::vector<Player> players = {{"greedy"}, {"rent", 0, true}, {"learned"}, {"xla-heuristic"}};
+  std::vector<Player> players = {{"greedy"}, {"rent", 0, true}, {"styles"}, {"xla-heuristic"}};
   if (anneal_decisions <= 0) return players;
-  // In the time game rent's, and those of widths 1 to 32; in the order game those of 1 to 4.
-  const int64_t beam_games = IsOrderGame(*problem.game) ? 8 : 7;
   const double games = anneal_decisions / CountOfDecision(*problem.game) /
                        std::max(1, DecisionsOfAGame(*problem.game));
-  players.insert(players.end(),
-                 {{"beam", beam_games}, {"anneal", 1 + static_cast<int64_t>(games)}});
+  players.push_back({"anneal", 1 + static_cast<int64_t>(games)});
   if (problem.xla_plan != nullptr) players.push_back({"xla-assigned"});
   return players;
 }
@@ -92,7 +89,7 @@ absl::StatusOr<SolveResult> ResultOf(const OrderStart& start) {
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*start.game, end.ToPlan()));
   result.actions.assign(end.actions().begin(), end.actions().end());
   result.game = start.game;
-  result.found_by = start.follows ? "learned" : "greedy";
+  result.found_by = start.follows ? "styles" : "greedy";
   return result;
 }
 
@@ -125,11 +122,11 @@ absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& pr
 absl::Status AddOrderStarts(const Game& game, const Deadline& deadline,
                             std::vector<SolveResult>& results) {
   if (!IsOrderGame(game)) return absl::OkStatus();
-  const auto learned = std::find_if(results.begin(), results.end(), [](const SolveResult& result) {
+  const auto styled = std::find_if(results.begin(), results.end(), [](const SolveResult& result) {
     return !result.served.empty();
   });
   std::optional<FollowedPlan> followed;
-  if (learned != results.end()) followed = {learned->plan, learned->served};
+  if (styled != results.end()) followed = {styled->plan, styled->served};
   bool had = false;
   for (const OrderStart& start : OrderStarts(game, followed ? &*followed : nullptr, deadline)) {
     // Greedy's game in `game` itself is among the results. The first that follows is the best.

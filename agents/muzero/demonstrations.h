@@ -18,8 +18,8 @@
 
 namespace mallocgame::muzero {
 
-// What greedy, rent, learned and xla-heuristic find. Unless `anneal_decisions` is 0, it adds beam's
-// game, that of annealing over games with so many decisions in total, and XLA's plan where
+// What greedy, rent, styles and xla-heuristic find. Unless `anneal_decisions` is 0, it adds that
+// of annealing over games with so many decisions in total, and XLA's plan where
 // problem.xla_plan is given. The results depend on the seed only, unless `cancel`, which may be
 // null, ends it early.
 absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,
@@ -28,8 +28,8 @@ absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& pr
 
 // If `game` is an order game, adds greedy's games in order games that differ from it in what is
 // important, in whether they ask about small buffers, or in whether the largest stay out of fast
-// memory; and of the games in these and in `game` that are played as learned's was, the best. Of
-// fewer if `deadline` passes.
+// memory; and of the games in these and in `game` that are played as that of styles was, the best.
+// Of fewer if `deadline` passes.
 absl::Status AddOrderStarts(const Game& game, const Deadline& deadline,
                             std::vector<SolveResult>& results);
 

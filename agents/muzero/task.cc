@@ -10,7 +10,6 @@
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/order/order_state.h"
-#include "mallocgame/game/order/run_prices.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/state.h"
 
@@ -34,8 +33,8 @@ void ShareAmongParts(const OrderTables& tables, int32_t run, std::vector<int64_t
 }  // namespace
 
 absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game,
-                                  const ObservationOptions& options, std::vector<uint8_t> baseline,
-                                  double potential) {
+                                  const ObservationOptions& options,
+                                  std::vector<uint8_t> baseline) {
   MG_ASSIGN_OR_RETURN(Observer observer, Observer::Create(game, options));
   Task task(std::move(game), std::move(observer));
   const auto end = PlayActions(*task.game_, baseline);
@@ -50,7 +49,6 @@ absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game,
   task.baseline_ = std::move(baseline);
   task.baseline_ps_ = (*end)->latency_ps();
   task.unit_ps_ = 1e-3 * static_cast<double>(std::max<int64_t>(1, task.baseline_ps_));
-  task.potential_ = potential;
   if (task.game_->options().kind == GameKind::kOrder)
     task.ReadOrderGame(static_cast<const OrderState&>(**end));
   else
@@ -76,44 +74,17 @@ void Task::ReadOrderGame(const OrderState& end) {
   const absl::Span<const OrderState::Decided> decided = end.decided();
   saved_by_run_.assign(tables.runs.size(), 0);
   choices_.resize(tables.runs.size());
-  if (potential_ > 0) {
-    prices_.emplace(RunPrices(tables));
-    rent_by_run_.assign(tables.runs.size(), 0);
-  }
-  size_t placed = end.arrangement().placed().size();
   for (size_t i = decided.size(); i-- > 0;) {
     const auto [run, service, latency_ps, stall_ps] = decided[i];
     choices_[run] = {static_cast<uint8_t>(service), static_cast<int32_t>(i)};
     if (service == Service::kSplit) {
-      for (std::vector<int64_t>* of : {&saved_by_run_, &rent_by_run_}) {
-        for (const int32_t part : tables.runs[run].parts)
-          if (part >= 0 && !of->empty()) (*of)[run] += (*of)[part];
-      }
+      for (const int32_t part : tables.runs[run].parts)
+        if (part >= 0) saved_by_run_[run] += saved_by_run_[part];
       continue;
     }
     if (i + 1 < decided.size()) saved_by_run_[run] = latency_ps - decided[i + 1].latency_ps;
     ShareAmongParts(tables, run, saved_by_run_);
-    if (service == Service::kSkip) continue;
-    --placed;
-    if (!prices_) continue;
-    rent_by_run_[run] = RentOf(end.arrangement().placed()[placed]);
-    ShareAmongParts(tables, run, rent_by_run_);
   }
-}
-
-int64_t Task::RentOf(const PlannedResidence& placed) const {
-  const int64_t bytes = game_->order_tables().arrangement.tables.buffers[placed.buffer].size_bytes;
-  return std::llround(potential_ * prices_->OfSpace(bytes, placed.begin, placed.end));
-}
-
-// What the residences so far cost more than the baseline's for the same accesses, in picoseconds.
-int64_t Task::RentBeyondBaseline(const OrderState& state) const {
-  int64_t rent = 0;
-  for (const PlannedResidence& placed : state.arrangement().placed()) rent += RentOf(placed);
-  for (const OrderState::Decided& decided : state.decided()) {
-    if (decided.service != Service::kSplit) rent -= rent_by_run_[decided.run];
-  }
-  return rent;
 }
 
 int64_t Task::BaselineAt(const Position& position) const {
@@ -128,10 +99,7 @@ int64_t Task::BaselineAt(const Position& position) const {
 }
 
 double Task::Lead(const Position& position) const {
-  int64_t lead = BaselineAt(position) - position.latency_ps();
-  if (prices_ && !position.IsTerminal())
-    lead -= RentBeyondBaseline(static_cast<const OrderState&>(position));
-  return static_cast<double>(lead) / unit_ps_;
+  return static_cast<double>(BaselineAt(position) - position.latency_ps()) / unit_ps_;
 }
 
 int Task::observation_size() const {
@@ -209,8 +177,7 @@ absl::StatusOr<Task> ReadTask(absl::string_view& in, const std::shared_ptr<const
   MG_ASSIGN_OR_RETURN(auto game, ReadOwnGame(in, program, hardware, config));
   std::vector<uint8_t> baseline;
   MG_RETURN_IF_ERROR(ReadBytes(in, baseline));
-  return Task::Create(std::move(game), config.observation_options(), std::move(baseline),
-                      config.potential);
+  return Task::Create(std::move(game), config.observation_options(), std::move(baseline));
 }
 
 void PlayForced(Position& position) {

@@ -6,11 +6,6 @@
 // accesses. These rewards add up to how much better the end is than that of the baseline, so the
 // best play stays the same. A unit is a thousandth of the baseline's latency.
 //
-// In the order game a lead also counts what space the agent holds beyond what the baseline holds
-// for the same accesses, at prices (game/order/run_prices.h): who has taken more than the baseline
-// is ahead by what that saves, less what others could have saved there. At the end it doesn't
-// count, so it is a potential, too.
-//
 // What is still to be gained depends on the baseline. So the agent sees, behind the observation of
 // the position, what the baseline does there and how far ahead of it the agent is:
 //
@@ -25,7 +20,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,17 +30,15 @@
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/position.h"
-#include "mallocgame/game/prices.h"
 
 namespace mallocgame::muzero {
 
 class Task {
  public:
-  // `baseline` holds the actions of a whole game; space counts `potential` times its price.
-  // InvalidArgument: the game isn't whole.
+  // `baseline` holds the actions of a whole game. InvalidArgument: the game isn't whole.
   static absl::StatusOr<Task> Create(std::shared_ptr<const Game> game,
                                      const ObservationOptions& options,
-                                     std::vector<uint8_t> baseline, double potential);
+                                     std::vector<uint8_t> baseline);
 
   const Game& game() const { return *game_; }
   const std::shared_ptr<const Game>& shared_game() const { return game_; }
@@ -72,8 +64,6 @@ class Task {
   void ReadTimeGame();
   void ReadOrderGame(const OrderState& end);
   int64_t BaselineAt(const Position& position) const;
-  int64_t RentOf(const PlannedResidence& placed) const;
-  int64_t RentBeyondBaseline(const OrderState& state) const;
   void WriteBaseline(const Position& position, float* out) const;
 
   std::shared_ptr<const Game> game_;
@@ -86,10 +76,6 @@ class Task {
   // In the order game, for each run: what the baseline saves over its accesses. Where the baseline
   // decided about a longer run, the accesses share what that saves evenly.
   std::vector<int64_t> saved_by_run_;
-  // The same of what its residences cost; empty without a potential.
-  std::vector<int64_t> rent_by_run_;
-  std::optional<PriceSums> prices_;
-  double potential_ = 0;
   // What the baseline does with each access, or each run, and when; kNever where it decides nothing
   // about it.
   struct Choice {

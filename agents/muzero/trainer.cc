@@ -320,8 +320,8 @@ class MuZeroTrainer final : public Trainer {
       const auto best = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
         return a.latency_ps < b.latency_ps;
       });
-      MG_ASSIGN_OR_RETURN(Task task, Task::Create(games_[i], config_.observation_options(),
-                                                  best->actions, config_.potential));
+      MG_ASSIGN_OR_RETURN(Task task,
+                          Task::Create(games_[i], config_.observation_options(), best->actions));
       tasks_.push_back(std::move(task));
       for (Demonstration& demonstration : all) {
         const auto end = *PlayActions(*games_[i], demonstration.actions);

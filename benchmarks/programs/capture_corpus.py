@@ -18,6 +18,7 @@ import pathlib
 import sys
 import tarfile
 import tempfile
+import time
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -41,19 +42,25 @@ def bundled() -> list[str]:
     return sorted(found)
 
 
-def capture(folder: pathlib.Path, model: str, target: str, compiles: int) -> None:
+def capture(folder: pathlib.Path, model: str, target: str, seconds: float) -> None:
     """Writes to `folder` what is known of a model, with 16 MiB as well if the corpus has that."""
     name, function, args = find_source(model)
     chip = bundled_target(target)
     with mgx.Compiler(chip) as compiler:
         captured = mgx.capture(function, *args, target=chip.title, name=name, compiler=compiler)
-        captured, _ = mgx.profile(captured, compiles, compiler=compiler)
-        if f"{model}.{target}{_LIMITED}" in manifest():
-            options = mgx.find_target(chip.title, LIMITED_MIB).options
-            answer = compiler.compile(captured.check_can_compile(), options)
-            captured = captured.with_prices([answer])
-            limited = folder / f"post_msa_cap{LIMITED_MIB}.hlo.pb.gz"
-            limited.write_bytes(gzip.compress(answer.assigned, mtime=0))
+        with mgx.Emitter(captured, compiler) as emitter:
+            emitter.explore(time.monotonic() + seconds)
+            captured = emitter.capture
+    if f"{model}.{target}{_LIMITED}" in manifest():
+        less = mgx.find_target(chip.title, LIMITED_MIB)
+        with mgx.Compiler(less) as compiler:
+            there = mgx.capture(
+                function, *args, target=chip.title, fast_mib=LIMITED_MIB, name=name,
+                compiler=compiler,
+            )  # fmt: skip
+        captured = captured.with_prices(there.prices)
+        limited = folder / f"post_msa_cap{LIMITED_MIB}.hlo.pb.gz"
+        limited.write_bytes(gzip.compress(there.assigned, mtime=0))
     captured.save(folder)
     (folder / "program.mgp").unlink()  # make_corpus.py makes it again
 
@@ -77,7 +84,7 @@ def main() -> int:
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("captures", nargs="*", metavar="SUITE/TARGET/MODEL")
     parser.add_argument(
-        "--compiles", type=int, default=8, help="placements to price beside XLA's own (8)"
+        "--seconds", type=float, default=60, help="of prices for other placements (60)"
     )
     options = parser.parse_args()
     wanted = options.captures or [one for one in bundled() if one.split("/")[2] in workloads()]
@@ -94,7 +101,7 @@ def main() -> int:
         _, target, model = one.split("/")
         try:
             with tempfile.TemporaryDirectory() as folder:
-                capture(pathlib.Path(folder), model, target, options.compiles)
+                capture(pathlib.Path(folder), model, target, options.seconds)
                 pack(pathlib.Path(folder), path)
         except mg.MallocGameError as error:
             print(f"{one}: {error}", file=sys.stderr)

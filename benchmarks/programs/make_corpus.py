@@ -76,7 +76,7 @@ def make(source: pathlib.Path, suite: str, target: str, assigned: str) -> tuple[
         files["pre_msa.hlo.pb"],
         assigned=files[assigned],
         priced=[files[name] for name in sorted(files) if name.startswith("codegen_")],
-        profile=files.get("profile.json"),
+        profile=files.get("prices.json", files.get("profile.json")),
         hardware=hardware,
         name=f"{model}.{target}",
         origin=origin,

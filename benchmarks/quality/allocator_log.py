@@ -1,14 +1,12 @@
 """Compares the decisions of XLA's allocator, as its log tells them, with those of `xla-heuristic`.
 
-    python benchmarks/quality/allocator_log.py PROGRAM [--buffer NAME | --costs]
+    python benchmarks/quality/allocator_log.py PROGRAM [--buffer NAME]
 
 PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are called. It prints in which order the two go
 through the buffers, as far as they differ, with what XLA says that each is worth. Then come the
 buffers that the two place otherwise, in the order of decision: the first is where they part, and
-others may follow from it. --buffer prints what the log says of one buffer's turn. --costs prints
-the instructions that take another time in XLA's reckoning, and the buffers of another worth: look
-there first. So it is found out what the compiler does and the solver doesn't. Needs mallocgame[xla]
-and no TPU.
+others may follow from it. --buffer prints what the log says of one buffer's turn. So it is found
+out what the compiler does and the solver doesn't. Needs mallocgame[xla] and no TPU.
 """
 
 import argparse
@@ -20,7 +18,6 @@ import sys
 import numpy as np
 
 import mallocgame as mg
-from mallocgame import laboratory
 from mallocgame._core import plan_like_xla
 from mallocgame.xla.compiler import NO_CHIP
 from mallocgame.xla.sources import find_source
@@ -34,9 +31,6 @@ LOG = {
 SHOWN = 20  # rows of each kind
 _TURN = re.compile(r"Processing buffer: <\d+ ([^>]+)>")
 _WORTH = re.compile(r'\] \d+,"<\d+ ([^>]+)>",([^,]+),\d+,')
-_TIME = re.compile(r"Initial resource\[\d+\] = (\S+) \(([^)]*)\)")
-_PS_PER_SECOND = 1e12
-_ALIKE = 1e-3  # figures of the log are rounded
 _PREFIX = re.compile(r"^[IW]\d{4} \S+ +\d+ ")
 
 
@@ -109,65 +103,17 @@ def compare(name: str, log: str) -> None:
         print(f"{names[buffer]}, {size:,} bytes, at ticks {', '.join(map(str, ticks))}")
 
 
-def reckoned(program: mg.Program) -> tuple[dict[str, float], dict[str, float]]:
-    """Returns by name what instructions take and what buffers are worth to the solver, in ps.
-
-    Some instructions are missing: the times come from the windows that the solver asks for.
-    """
-    times: dict[str, float] = {}
-    worths: dict[str, float] = {}
-
-    def order(question: laboratory.OrderQuestion) -> list[int]:
-        for buffer, worth in zip(question.by_xla, question.boundedness, strict=True):
-            worths[program.buffer_names[buffer]] = float(worth)
-        return question.by_xla.tolist()
-
-    def begins(question: laboratory.BeginsQuestion) -> list[int]:
-        for tick in range(question.first, question.end - 1):
-            if question.may_begin(tick) and question.may_begin(tick + 1):
-                took = question.hidden_ps(tick) - question.hidden_ps(tick + 1)
-                times.setdefault(program.instruction_names[tick], took)
-        return question.by_xla().tolist()
-
-    laboratory.plan_like_xla(program, laboratory.Pieces(order=order, begins=begins))
-    return times, worths
-
-
-def compare_costs(name: str, log: str) -> None:
-    """Prints what instructions take and what buffers are worth, where the two differ."""
-    program = mg.load_program(name)
-    times, worths = reckoned(program)
-    for what, unit, own, theirs in (
-        ("instructions", "ps", times, {found[2]: found[1] for found in _TIME.finditer(log)}),
-        ("buffers", "ps a root byte", worths, {one[1]: one[2] for one in _WORTH.finditer(log)}),
-    ):
-        both = {
-            one: (own[one], _PS_PER_SECOND * float(theirs[one])) for one in own if one in theirs
-        }
-        other = {
-            one: pair
-            for one, pair in both.items()
-            if abs(pair[0] - pair[1]) > max(1.0, _ALIKE * max(map(abs, pair)))
-        }
-        print(f"{len(both) - len(other)} of {len(both)} {what} are alike.")
-        for one, (mine, its) in list(other.items())[:SHOWN]:
-            print(f"{one}: {mine:,.0f} {unit}, XLA: {its:,.0f}")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program", metavar="PROGRAM")
     parser.add_argument("--buffer", metavar="NAME", help="whose turn is printed")
-    parser.add_argument("--costs", action="store_true", help="times and worths that differ")
     parser.add_argument("--compile", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.compile:
         compile_program(arguments.program)
         return 0
     log = log_of(arguments.program)
-    if arguments.costs:
-        compare_costs(arguments.program, log)
-    elif arguments.buffer is None:
+    if arguments.buffer is None:
         compare(arguments.program, log)
     else:
         print_turn(log, arguments.buffer)

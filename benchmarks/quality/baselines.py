@@ -5,10 +5,10 @@
 
 Each method has one core for each level and seed; the best plan so far counts. PPO (sb3-contrib's,
 masked), DQN (Stable-Baselines3's, masked here) and MuZero learn on the level itself, in that time.
-Cloning has learned before, from annealing's games on levels of train; so has `learned`. Each run is
-a file FOLDER/METHOD/SEED/LEVEL.json with its settings and what it found when, so that it can be
-interrupted and goes on where it stopped. All machines of --ray must see FOLDER, where cloning keeps
-its networks. Prints the table of docs/results/baselines.md, and writes
+Cloning has learned before, from annealing's games on levels of train, where the styles of `styles`
+were chosen. Each run is a file FOLDER/METHOD/SEED/LEVEL.json with its settings and what it found
+when, so that it can be interrupted and goes on where it stopped. All machines of --ray must see
+FOLDER, where cloning keeps its networks. Prints the table of docs/results/baselines.md, and writes
 FOLDER/baselines.png. Needs mallocgame[rl,agents,benchmark,plot].
 """
 
@@ -46,7 +46,7 @@ from mallocgame.plots import style
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
 from offline_rl import clone
 
-SOLVERS = ("random", "greedy", "rent", "anneal", "learned")
+SOLVERS = ("random", "greedy", "rent", "anneal", "styles")
 # What follows is kept with each run.
 SETTINGS: dict[str, dict[str, Any]] = {
     # The return is undiscounted and a prefetch pays off where it is booked: gamma 1.

@@ -91,21 +91,12 @@ Report ReportOf(const py::tuple& saved) {
           number(), number(), number(), number(), number(), number(), numbers(), numbers()};
 }
 
-CopyDiscipline DisciplineOf(const std::string& name) {
-  if (name == "one_queue") return CopyDiscipline::kOneQueue;
-  if (name == "two_queues") return CopyDiscipline::kTwoQueues;
-  Raise(absl::InvalidArgumentError("discipline: found '" + name +
-                                   "', allowed: 'one_queue', 'two_queues'"));
-}
-
 Report SimulatePlan(const ProgramHandle& program, const Plan& plan,
-                    const std::optional<Hardware>& own_hardware,
-                    const std::string& discipline_name) {
+                    const std::optional<Hardware>& own_hardware) {
   const Hardware hardware = HardwareOr(program, own_hardware);
-  const CopyDiscipline discipline = DisciplineOf(discipline_name);
   return ValueOrRaise(WithoutGil([&]() -> absl::StatusOr<Report> {
     if (absl::Status status = ValidateHardware(hardware); !status.ok()) return status;
-    return Simulate(CostModel(program.file.program, hardware), plan, discipline);
+    return Simulate(CostModel(program.file.program, hardware), plan);
   }));
 }
 
@@ -135,6 +126,15 @@ const Program& ProgramOf(const Plan& plan, const ProgramHandle& handle) {
                                      program.fingerprint() + ")"));
   }
   return program;
+}
+
+Plan RebasedOn(const Plan& plan, const ProgramHandle& program) {
+  Plan rebased = plan;
+  rebased.program_fingerprint = program.program().fingerprint();
+  Hardware hardware = program.file.hardware;
+  hardware.name = plan.hardware;
+  RaiseIfError(CheckWellFormed(program.program(), hardware, rebased));
+  return rebased;
 }
 
 void BindReport(py::module_& module) {
@@ -256,6 +256,9 @@ void BindPlan(py::module_& module) {
           },
           py::arg("text"), py::arg("program"),
           "The plan of JSON text. InvalidInputError if it is malformed or of another program.")
+      .def("rebased_on", &RebasedOn, py::arg("program"),
+           "The same plan of another program that differs from its own in prices only. "
+           "InvalidInputError if it is no plan of that program.")
       .def_static(
           "of",
           [](const ProgramHandle& program, const Hardware& hardware,
@@ -313,10 +316,8 @@ void BindPlan(py::module_& module) {
       py::arg("program"), py::arg("plan"), py::arg("hardware") = py::none(),
       "The Verdict whether the hardware (the program's own if None) can carry out this plan.");
   module.def("simulate", &SimulatePlan, py::arg("program"), py::arg("plan"),
-             py::arg("hardware") = py::none(), py::arg("discipline") = "one_queue",
-             "The Report of the plan. discipline: 'one_queue' (the game's rule) or 'two_queues' "
-             "(that of XLA's runtime simulator). InvalidInputError if the plan is not one of this "
-             "program.");
+             py::arg("hardware") = py::none(),
+             "The Report of the plan. InvalidInputError if the plan is not one of this program.");
   module.def("timeline", &TimelineOf, py::arg("program"), py::arg("plan"),
              py::arg("hardware") = py::none(),
              "Where the plan's time goes: a structured array, one row for each tick, all its trips "

@@ -58,8 +58,6 @@ void BindGameLog(py::module_& module) {
                              [](const GameLog& log) { return Text(log.program_fingerprint); })
       .def_readonly("hardware", &GameLog::hardware)
       .def_readonly("rules_version", &GameLog::rules_version)
-      .def_property_readonly("offset_policy",
-                             [](const GameLog& log) { return Text(log.offset_policy); })
       .def_property_readonly("solver", [](const GameLog& log) { return Text(log.solver); })
       .def_readonly("seed", &GameLog::seed)
       .def_property_readonly(

@@ -24,7 +24,6 @@
 #include "mallocgame/base/home_process.h"
 #include "mallocgame/game/prices.h"
 #include "mallocgame/solvers/bounds.h"
-#include "mallocgame/solvers/draft.h"
 #include "mallocgame/solvers/playing/action_returns.h"
 #include "mallocgame/solvers/registry.h"
 #include "mallocgame/solvers/xla/heuristic.h"
@@ -130,51 +129,6 @@ std::vector<NamedSolver> BesideTheCores(const std::vector<NamedSolver>& callers 
   return all;
 }
 
-// A solver that asks Python for a draft first. `draft` is called as draft(seconds, stopped) on the
-// solver's own thread and returns a plan, or None if it found none.
-class DraftingSolver {
- public:
-  explicit DraftingSolver(py::function draft)
-      : draft_(new py::function(std::move(draft)), [](py::function* held) {
-          const py::gil_scoped_acquire acquire;
-          delete held;
-        }) {}
-
-  absl::StatusOr<SolveResult> operator()(const SolveProblem& problem,
-                                         const SolveLimits& limits) const {
-    const Deadline deadline(limits.seconds, limits.cancel);
-    auto draft = Ask(limits, deadline);
-    if (!draft.ok()) return draft.status();
-    SolveLimits left = limits;
-    const double begun = deadline.seconds();
-    if (limits.seconds > 0) left.seconds = std::max(kLeastSeconds, limits.seconds - begun);
-    if (limits.progress) {
-      left.progress = [&](double seconds, int64_t latency_ps) {
-        limits.progress(begun + seconds, latency_ps);
-      };
-    }
-    if (!draft->has_value()) return Solve("priority", problem, left);
-    return SolveFromDraft(problem, left, **draft);
-  }
-
- private:
-  static constexpr double kDraftShare = 0.8;  // of the time, for the draft
-  static constexpr double kLeastSeconds = 0.01;
-
-  absl::StatusOr<std::optional<Plan>> Ask(const SolveLimits& limits,
-                                          const Deadline& deadline) const {
-    const py::gil_scoped_acquire acquire;
-    try {
-      const py::cpp_function stopped([&] { return deadline.Passed(); });
-      return (*draft_)(kDraftShare * limits.seconds, stopped).cast<std::optional<Plan>>();
-    } catch (const std::exception& e) {
-      return absl::InternalError(e.what());
-    }
-  }
-
-  std::shared_ptr<py::function> draft_;
-};
-
 // A solver at work. The solver's thread fills it, the caller's thread looks in now and then.
 class Solving {
  public:
@@ -245,8 +199,7 @@ class Solving {
 ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver,
                        double seconds, uint64_t seed, int64_t evaluations,
                        const py::object& progress, const std::vector<NamedSolver>& extra_solvers,
-                       const Prices* prices, const py::object& stop,
-                       const std::vector<float>& weights) {
+                       const Prices* prices, const py::object& stop) {
   if (!(seconds >= 0) || evaluations < 0) {
     Raise(absl::InvalidArgumentError("solve: seconds and evaluations must be >= 0, found " +
                                      std::to_string(seconds) + " and " +
@@ -259,10 +212,9 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   limits.seed = seed;
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<NamedSolver> beside = BesideTheCores(extra_solvers);
-  Solving solving(
-      solver,
-      {game->game, game->program->XlaPlanFor(game->game->hardware()), beside, prices, weights},
-      limits);
+  Solving solving(solver,
+                  {game->game, game->program->XlaPlanFor(game->game->hardware()), beside, prices},
+                  limits);
   // An exception in here (Ctrl-C, or the caller's own) cancels the solver: ~Solving. It waits for
   // the solver's thread.
   const auto report = [&] {
@@ -411,30 +363,20 @@ void BindSolvers(py::module_& module) {
       });
 
   module.def(
-      "drafting_solver",
-      [](std::string name, py::function draft, double portfolio_share) {
-        return NamedSolver{std::move(name), DraftingSolver(std::move(draft)), portfolio_share,
-                           true};
-      },
-      py::arg("name"), py::arg("draft"), py::arg("portfolio_share"),
-      "A solver that makes its plans from drafts: draft(seconds, stopped) returns one, a Plan that "
-      "need not be valid, or None. seconds is 0 without a limit; once stopped() is true it should "
-      "return soon. portfolio_share: of the limits of `portfolio`, on one core; 0: no member.");
-  module.def(
       "solver_names", [] { return SolverNames(BesideTheCores()); }, "Names that solve() takes.");
   module.def(
       "solve_game",
       [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds,
          uint64_t seed, int64_t evaluations, const py::object& progress,
          const std::vector<NamedSolver>& extra_solvers, const Prices* prices,
-         const py::object& stop, const std::optional<std::vector<float>>& weights) {
+         const py::object& stop) {
         return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers, prices,
-                         stop, weights.value_or(std::vector<float>()));
+                         stop);
       },
       py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"),
       py::arg("evaluations"), py::arg("progress"),
       py::arg("extra_solvers") = std::vector<NamedSolver>(), py::arg("prices") = py::none(),
-      py::arg("stop") = py::none(), py::arg("weights") = py::none(), "See mallocgame.solve.");
+      py::arg("stop") = py::none(), "See mallocgame.solve.");
   module.def("plan_like_xla", &AskTwin, py::arg("game"),
              py::arg("in_main") = std::vector<int32_t>(),
              py::arg("pinned") = std::vector<int32_t>(),

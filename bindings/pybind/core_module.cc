@@ -9,12 +9,14 @@ PYBIND11_MODULE(_core, module) {
   mallocgame::python::BindProgram(module);
   mallocgame::python::BindPlan(module);
   mallocgame::python::BindHlo(module);
+  mallocgame::python::BindPhases(module);
+  mallocgame::python::BindIsolated(module);
+  mallocgame::python::BindPhaseCheck(module);
   mallocgame::python::BindGame(module);
   mallocgame::python::BindSolvers(module);
   mallocgame::python::BindReplay(module);
+  mallocgame::python::BindPjrt(module);
   mallocgame::python::BindOffsets(module);
-  mallocgame::python::BindLaboratory(module);
-  mallocgame::python::BindLearned(module);
   mallocgame::python::BindObservation(module);
   mallocgame::python::BindVector(module);
   mallocgame::python::BindPlacement(module);

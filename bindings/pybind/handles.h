@@ -104,16 +104,18 @@ inline absl::string_view ViewOf(const pybind11::bytes& bytes) {
 
 void BindProgram(pybind11::module_& module);
 void BindHlo(pybind11::module_& module);
+void BindPhases(pybind11::module_& module);
+void BindIsolated(pybind11::module_& module);
+void BindPhaseCheck(pybind11::module_& module);
 void BindPlan(pybind11::module_& module);
 void BindGame(pybind11::module_& module);
 void BindSolvers(pybind11::module_& module);
 void BindReplay(pybind11::module_& module);
+void BindPjrt(pybind11::module_& module);
 void BindObservation(pybind11::module_& module);
 void BindVector(pybind11::module_& module);
 void BindPlacement(pybind11::module_& module);
 void BindOffsets(pybind11::module_& module);
-void BindLaboratory(pybind11::module_& module);
-void BindLearned(pybind11::module_& module);
 void BindSearch(pybind11::module_& module);
 
 }  // namespace mallocgame::python

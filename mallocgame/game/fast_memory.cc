@@ -7,8 +7,8 @@
 
 namespace mallocgame {
 
-FastMemory::FastMemory(int64_t capacity, int64_t alignment, OffsetPolicy policy)
-    : capacity_(capacity / alignment * alignment), alignment_(alignment), policy_(policy),
+FastMemory::FastMemory(int64_t capacity, int64_t alignment)
+    : capacity_(capacity / alignment * alignment), alignment_(alignment),
       pieces_(std::vector<Piece>{{0, 0}}) {}
 
 size_t FastMemory::PieceAt(int64_t offset) const {
@@ -38,7 +38,7 @@ int64_t FastMemory::Find(int64_t size, Tick begin, int64_t floor) const {
     if (room >= wanted && (best < 0 || room < best_size)) {
       best = start;
       best_size = room;
-      if (policy_ == OffsetPolicy::kFirstFit || room == wanted) return best;
+      if (room == wanted) return best;
     }
   }
   return best;

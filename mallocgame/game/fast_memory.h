@@ -9,7 +9,6 @@
 
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
-#include "mallocgame/game/game.h"
 #include "mallocgame/game/undo_vector.h"
 
 namespace mallocgame {
@@ -17,9 +16,10 @@ namespace mallocgame {
 class FastMemory {
  public:
   // `capacity` and all sizes are in bytes. Sizes are rounded up to `alignment`, the capacity down.
-  FastMemory(int64_t capacity, int64_t alignment, OffsetPolicy policy);
+  FastMemory(int64_t capacity, int64_t alignment);
 
-  // An offset >= floor at which `size` bytes are free from `begin` on; -1 if there is none.
+  // An offset >= floor at which `size` bytes are free from `begin` on, in the smallest free range
+  // that holds them, the lowest of equal ones; -1 if there is none.
   int64_t Find(int64_t size, Tick begin, int64_t floor) const;
   // The earliest tick from which Find succeeds; kNever if there are no `size` bytes above `floor`.
   Tick EarliestFree(int64_t size, int64_t floor) const;
@@ -55,7 +55,6 @@ class FastMemory {
 
   int64_t capacity_;
   int64_t alignment_;
-  OffsetPolicy policy_;
   UndoVector<Piece> pieces_;
 };
 

@@ -19,10 +19,6 @@ const char* ActionName(Action action) {
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
-const char* OffsetPolicyName(OffsetPolicy policy) {
-  return policy == OffsetPolicy::kBestFit ? "best-fit" : "first-fit";
-}
-
 const char* GameKindName(GameKind kind) { return kind == GameKind::kTime ? "time" : "order"; }
 
 int NumActions(const GameOptions& options) {

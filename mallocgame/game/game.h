@@ -47,12 +47,6 @@ const char* ActionName(Action action);   // "Drop" ...
 inline constexpr int kRulesVersion = 1;
 inline constexpr int kOrderRulesVersion = 3;
 
-// How the game picks a residence's offset among the free ranges of addresses that hold it: the
-// smallest, or the lowest. Ties go to the lower offset. In the order game it only decides between
-// places that take equally little from prefetches.
-enum class OffsetPolicy : uint8_t { kBestFit, kFirstFit };
-const char* OffsetPolicyName(OffsetPolicy policy);  // "best-fit", "first-fit"
-
 // Which game is played: the time game asks about each access in the order of time (game/state.h),
 // the order game about residences in the order of importance (game/order/order_state.h). Both end
 // in plans of the same program, priced in the same way.
@@ -74,7 +68,6 @@ struct GameOptions {
   // Smaller buffers stay in main memory, and the game does not ask about them; >= 0.
   int64_t min_buffer_bytes = 16 << 10;
   bool paper_actions = false;  // leaves CopyEarly out
-  OffsetPolicy offset_policy = OffsetPolicy::kBestFit;
   // The share of the capacity that no residence may take, in [0, 1).
   double keep_free = 0.0;
   // Accesses that must be served from main memory.

@@ -16,8 +16,7 @@ namespace mallocgame {
 State::State(std::shared_ptr<const Game> game)
     : game_(std::move(game)), tables_(&game_->tables()),
       windows_(game_->program().ticks(), tables_->shortest_copy_ps),
-      memory_(game_->usable_bytes(), game_->hardware().alignment_bytes,
-              game_->options().offset_policy),
+      memory_(game_->usable_bytes(), game_->hardware().alignment_bytes),
       placements_(std::vector<uint64_t>(game_->program().ticks(), 0)),
       buffers_(FirstStates(*tables_)), under_way_(2 * game_->program().ticks(), 0),
       latency_(game_->all_main_ps()) {

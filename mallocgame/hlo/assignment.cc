@@ -108,6 +108,11 @@ class PlanReader {
       int32_t& buffer = buffer_of_[unnamed];
       if (buffer == kNone) buffer = buffer_of_[named];
     };
+    // A prefetch that replaces a plain copy is from another buffer. If only a write-back reads what
+    // it brings, main memory tells the name.
+    for (const Transfer& transfer : transfers_) {
+      if (!place(transfer.to).fast) name(transfer.from, transfer.to);
+    }
     for (const Transfer& transfer : transfers_) name(transfer.to, transfer.from);
     for (size_t k = transfers_.size(); k-- > 0;) name(transfers_[k].from, transfers_[k].to);
   }

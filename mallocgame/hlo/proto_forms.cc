@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
+#include "mallocgame/base/error.h"
 #include "mallocgame/hlo/hlo.pb.h"
 
 namespace mallocgame::hlo {
@@ -22,9 +23,26 @@ bool HasInstructions(const HloProto& proto) {
   return false;
 }
 
-}  // namespace
+// Writes out the configs that instructions have by reference.
+absl::Status WriteOutBackendConfigs(HloModuleProto& module) {
+  for (HloComputationProto& computation : *module.mutable_computations()) {
+    for (HloInstructionProto& instruction : *computation.mutable_instructions()) {
+      if (!instruction.has_backend_config_reference()) continue;
+      const int64_t index = instruction.backend_config_reference().index();
+      if (index < 0 || index >= module.backend_configs_size()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("instruction '", instruction.name(), "' has backend_config ", index,
+                         " of the module's, which has ", module.backend_configs_size()));
+      }
+      instruction.set_backend_config(module.backend_configs(static_cast<int>(index)));
+      instruction.clear_backend_config_reference();
+    }
+  }
+  module.clear_backend_configs();
+  return absl::OkStatus();
+}
 
-absl::StatusOr<HloProto*> ParseAnyForm(absl::string_view bytes, google::protobuf::Arena& arena) {
+absl::StatusOr<HloProto*> FindForm(absl::string_view bytes, google::protobuf::Arena& arena) {
   if (bytes.empty()) return absl::InvalidArgumentError("found 0 bytes");
   if (absl::StartsWith(bytes, "HloModule")) {
     return absl::InvalidArgumentError(
@@ -43,6 +61,14 @@ absl::StatusOr<HloProto*> ParseAnyForm(absl::string_view bytes, google::protobuf
   if (is_whole) return absl::InvalidArgumentError("hlo_module: no computations with instructions");
   return absl::InvalidArgumentError(
       "not a serialized HloProto or HloModuleProto (damaged, cut short, or compressed)");
+}
+
+}  // namespace
+
+absl::StatusOr<HloProto*> ParseAnyForm(absl::string_view bytes, google::protobuf::Arena& arena) {
+  MG_ASSIGN_OR_RETURN(HloProto* const proto, FindForm(bytes, arena));
+  MG_RETURN_IF_ERROR(WriteOutBackendConfigs(*proto->mutable_hlo_module()));
+  return proto;
 }
 
 }  // namespace mallocgame::hlo

@@ -18,7 +18,8 @@ class HloProto;
 // - HloModuleProto, which as_serialized_hlo_module_proto() of JAX gives;
 // - HloModuleProtoWithConfig, a module with how it was compiled;
 // - HloSnapshot, an HloProto with arguments, as --xla_dump_hlo_snapshots writes it.
-// The message lives on `arena`. InvalidArgument: it is none of them, or holds no computation.
+// Each instruction has its own backend_config, also where the message keeps it in a table. The
+// message lives on `arena`. InvalidArgument: it is none of them, or holds no computation.
 absl::StatusOr<HloProto*> ParseAnyForm(absl::string_view bytes, google::protobuf::Arena& arena);
 
 }  // namespace mallocgame::hlo

@@ -82,7 +82,7 @@ class ColumnReader {
     return *this;
   }
 
-  // Reads a column that older files lack.
+  // Reads a column that is absent if all its values are the default.
   template <class Field, class Member>
   ColumnReader& ReadIfAny(const char* name, const Field& field, Member Row::* member) {
     return field.empty() ? *this : Read(name, field, member);

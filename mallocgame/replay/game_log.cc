@@ -20,18 +20,6 @@
 namespace mallocgame {
 namespace {
 
-constexpr OffsetPolicy kOffsetPolicies[] = {OffsetPolicy::kBestFit, OffsetPolicy::kFirstFit};
-
-// Until search statistics had as many numbers for each decision as the game has actions, those of a
-// game with the paper's actions had four.
-template <class T>
-void DropFourthNumbers(size_t decisions, std::vector<T>& numbers) {
-  if (numbers.size() != decisions * kActions) return;
-  for (size_t i = 0; i < decisions; ++i)
-    std::copy_n(&numbers[i * kActions], kPaperActions, &numbers[i * kPaperActions]);
-  numbers.resize(decisions * kPaperActions);
-}
-
 // A step for messages: "step 3 (access 17, buffer param.2 at fusion.5)".
 std::string Where(const Position& position, size_t step) {
   if (position.IsTerminal()) return absl::StrCat("step ", step, " (the game is over)");
@@ -136,12 +124,6 @@ absl::Status CheckReplayable(const GameLog& log, const Program& program) {
         absl::StrCat("game log: played under version ", log.rules_version, " of the rules of the ",
                      GameKindName(kind), " game; this build plays version ", RulesVersionOf(kind)));
   }
-  if (log.offset_policy != OffsetPolicyName(log.options.offset_policy)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("game log: offset policy \"", absl::CHexEscape(log.offset_policy),
-                     "\"; this build knows \"", OffsetPolicyName(OffsetPolicy::kBestFit),
-                     "\" and \"", OffsetPolicyName(OffsetPolicy::kFirstFit), "\""));
-  }
   if (log.program_fingerprint != program.fingerprint()) {
     return absl::InvalidArgumentError(
         absl::StrCat("game log: of program ", absl::CHexEscape(log.program), " with fingerprint \"",
@@ -163,10 +145,6 @@ absl::StatusOr<GameLog> FromWire(const replay::GameLog& wire) {
   MG_ASSIGN_OR_RETURN(log.hardware, replay::HardwareFromWire(wire.hardware()));
   MG_ASSIGN_OR_RETURN(log.options, replay::OptionsFromWire(wire.options()));
   log.rules_version = wire.rules_version();
-  MG_ASSIGN_OR_RETURN(log.offset_policy, replay::ReadText("offset_policy", wire.offset_policy()));
-  for (const OffsetPolicy policy : kOffsetPolicies) {
-    if (log.offset_policy == OffsetPolicyName(policy)) log.options.offset_policy = policy;
-  }
   MG_ASSIGN_OR_RETURN(log.solver, replay::ReadText("solver", wire.solver()));
   log.seed = wire.seed();
   log.actions.assign(wire.actions().begin(), wire.actions().end());
@@ -177,10 +155,6 @@ absl::StatusOr<GameLog> FromWire(const replay::GameLog& wire) {
   }
   log.search_visits.assign(wire.search_visits().begin(), wire.search_visits().end());
   log.search_values.assign(wire.search_values().begin(), wire.search_values().end());
-  if (NumActions(log.options) == kPaperActions) {
-    DropFourthNumbers(log.actions.size(), log.search_visits);
-    DropFourthNumbers(log.actions.size(), log.search_values);
-  }
   MG_RETURN_IF_ERROR(CheckSearchStatistics(log));
   MG_ASSIGN_OR_RETURN(log.plan, replay::PlanFromWire(wire.plan()));
   log.totals = replay::ReportFromWire(wire.totals());
@@ -197,7 +171,6 @@ absl::StatusOr<GameLog> RecordGame(const Game& game, absl::Span<const uint8_t> a
   log.hardware = game.hardware();
   log.options = game.options();
   log.rules_version = RulesVersionOf(game.options().kind);
-  log.offset_policy = OffsetPolicyName(game.options().offset_policy);
   log.solver = std::string(solver);
   log.seed = seed;
   log.actions.assign(actions.begin(), actions.end());
@@ -245,7 +218,6 @@ std::string SerializeGameLog(const GameLog& log) {
   replay::ToWire(log.hardware, wire.mutable_hardware());
   replay::ToWire(log.options, wire.mutable_options());
   wire.set_rules_version(log.rules_version);
-  wire.set_offset_policy(log.offset_policy);
   wire.set_solver(log.solver);
   wire.set_seed(log.seed);
   wire.set_actions(std::string(log.actions.begin(), log.actions.end()));

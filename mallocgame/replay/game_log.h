@@ -25,11 +25,10 @@ struct GameLog {
   std::string program_fingerprint;
   Hardware hardware;
   GameOptions options;
-  int32_t rules_version = kRulesVersion;   // of the game that the options name
-  std::string offset_policy = "best-fit";  // how the game picks the offset of a residence
-  std::string solver;                      // who played; free text
-  uint64_t seed = 0;                       // the player's
-  std::vector<uint8_t> actions;            // by decision
+  int32_t rules_version = kRulesVersion;  // of the game that the options name
+  std::string solver;                     // who played; free text
+  uint64_t seed = 0;                      // the player's
+  std::vector<uint8_t> actions;           // by decision
   // by decision: what it saved, which is the reward before scaling
   std::vector<int64_t> saved_ps;
   // The statistics of a player that searched, else empty: for each decision as many numbers as the

@@ -55,12 +55,11 @@ class CopiesByTick {
 // One play of the schedule for given prices.
 class Player {
  public:
-  Player(const CostModel& cost_model, const Plan& plan, const std::vector<Price>& prices,
-         CopyDiscipline discipline, bool cold)
+  Player(const CostModel& cost_model, const Plan& plan, const std::vector<Price>& prices, bool cold)
       : program_(cost_model.program()), plan_(plan), prices_(prices), cold_(cold),
         begins_(plan, program_.ticks(), [](const Copy& c) { return c.begin; }),
         ends_(plan, program_.ticks(), [](const Copy& c) { return c.end; }),
-        channel_(discipline, plan.copies.size()), stall_at_(prices.size()) {
+        channel_(plan.copies.size()), stall_at_(prices.size()) {
     service_ps_.reserve(plan.copies.size());
     for (const Copy& c : plan.copies)
       service_ps_.push_back(cost_model.hardware().TransferPs(c.part_end - c.part_begin));
@@ -73,7 +72,7 @@ class Player {
     // never queued.
     if (cold_) {
       for (size_t c = 0; c < plan_.copies.size(); ++c) {
-        if (plan_.copies[c].preload) channel_.Enqueue(c, plan_.copies[c].kind, service_ps_[c]);
+        if (plan_.copies[c].preload) channel_.Enqueue(c, service_ps_[c]);
       }
     }
     Play(0, program_.ticks(), 1);
@@ -115,7 +114,7 @@ class Player {
 
   void Begin(Tick tick) {
     for (const size_t c : begins_.at(tick)) {
-      if (!plan_.copies[c].preload) channel_.Enqueue(c, plan_.copies[c].kind, service_ps_[c]);
+      if (!plan_.copies[c].preload) channel_.Enqueue(c, service_ps_[c]);
     }
   }
 
@@ -225,8 +224,7 @@ bool FillOccupancy(const Program& program, const Plan& plan, Report& report) {
 
 }  // namespace
 
-absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan,
-                                CopyDiscipline discipline) {
+absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan) {
   const Program& program = cost_model.program();
   const Hardware& hardware = cost_model.hardware();
   MG_RETURN_IF_ERROR(CheckWellFormed(program, hardware, plan));
@@ -234,7 +232,7 @@ absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan,
   Sums sums;
   AddCompute(cost_model, prices, sums);
   AddBytes(program, plan, sums);
-  Player warm(cost_model, plan, prices, discipline, /*cold=*/false);
+  Player warm(cost_model, plan, prices, /*cold=*/false);
   warm.Run();
   Sum latency;
   latency.Add(sums.compute.value());
@@ -243,7 +241,7 @@ absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan,
   bool overflow = warm.stall().overflow();
   if (std::any_of(plan.copies.begin(), plan.copies.end(),
                   [](const Copy& c) { return c.preload; })) {
-    Player player(cost_model, plan, prices, discipline, /*cold=*/true);
+    Player player(cost_model, plan, prices, /*cold=*/true);
     player.Run();
     cold = Sum();
     cold.Add(sums.compute.value());
@@ -281,7 +279,7 @@ absl::StatusOr<std::vector<TickTime>> Timeline(const CostModel& cost_model, cons
   MG_RETURN_IF_ERROR(CheckWellFormed(program, hardware, plan));
   const std::vector<Price> prices = PricesOf(cost_model, plan);
   std::vector<Sum> copied_at(prices.size());
-  Player player(cost_model, plan, prices, CopyDiscipline::kOneQueue, /*cold=*/false);
+  Player player(cost_model, plan, prices, /*cold=*/false);
   player.Run(&copied_at);
   std::vector<TickTime> times;
   times.reserve(prices.size());

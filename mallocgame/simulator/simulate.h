@@ -16,19 +16,10 @@
 
 namespace mallocgame {
 
-enum class CopyDiscipline : uint8_t {
-  // The rule of the game: one queue for both directions, first in, first out.
-  kOneQueue,
-  // The rule of XLA's runtime simulator: a queue for each direction, with half the bandwidth each
-  // while both are busy.
-  kTwoQueues,
-};
-
 // `plan` must be well formed for the cost model's program and hardware (CheckWellFormed), and its
 // totals must fit 64 bits; else InvalidArgument. A plan that breaks other rules is simulated as it
 // stands.
-absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan,
-                                CopyDiscipline discipline = CopyDiscipline::kOneQueue);
+absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan);
 
 }  // namespace mallocgame
 

@@ -43,7 +43,7 @@ constexpr double kSecondsForTwo = 6;
 // the rest of every core.
 std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limits, size_t cores) {
   std::vector<Member> members = {
-      {"rent", 0.02, 0, 0.01}, {"learned", 0.05, 0, 0.01}, {"xla-heuristic", 0.02, 0, 0.03}};
+      {"rent", 0.02, 0, 0.01}, {"styles", 0.05, 0, 0.01}, {"xla-heuristic", 0.02, 0, 0.03}};
   constexpr double kQuick = 0.14;  // what these take
   constexpr double kLeast = 0.05;  // of a member that is worth beginning
   double extra = 0;

@@ -14,7 +14,7 @@ namespace mallocgame {
 using SolveFunction = std::function<absl::StatusOr<SolveResult>(
     absl::string_view name, const SolveProblem& problem, const SolveLimits& limits)>;
 
-// The members are rent, which has a plan within milliseconds, learned, xla-heuristic, those of
+// The members are rent, which has a plan within milliseconds, styles, xla-heuristic, those of
 // problem.extra_solvers that ask for it, and annealing, which gets nearly all of the time: over
 // order games, the best of which are then arranged anew, and, where there is time for both, over
 // arrangements (solvers/planning/arrange_plan.h). The plans of the library's own members are

@@ -10,13 +10,12 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/game_variants.h"
-#include "mallocgame/solvers/learned/learned.h"
-#include "mallocgame/solvers/learned/weights.h"
 #include "mallocgame/solvers/planning/arrange_plan.h"
 #include "mallocgame/solvers/planning/polish_plan.h"
 #include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/portfolio.h"
+#include "mallocgame/solvers/styles/styles.h"
 #include "mallocgame/solvers/xla/heuristic.h"
 
 namespace mallocgame {
@@ -25,7 +24,7 @@ namespace {
 // Shares of priority's limits: for the order game's first games, and for annealing the time game.
 constexpr double kOrderShare = 0.1;
 constexpr double kAnnealShare = 0.15;
-// Shares of what learned's games leave of its limits: for arranging each of its starts, before it
+// Shares of what the styled games leave of its limits: for arranging each of its starts, before it
 // goes on with the better one, and for polishing.
 constexpr double kTrialShare = 0.15, kPolishShare = 0.1;
 
@@ -141,20 +140,18 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
   return best;
 }
 
-// The games that are played by a network's advice. In what is left of the limits their best plan
+// The games in all styles. In what is left of the limits their best plan
 // and that of an annealed time game are arranged; the better one is arranged further and polished.
 // Without limits the games are all.
-absl::StatusOr<SolveResult> SolveLearned(const SolveProblem& problem, const SolveLimits& limits) {
+absl::StatusOr<SolveResult> SolveStyles(const SolveProblem& problem, const SolveLimits& limits) {
   const Game& game = *problem.game;
-  const auto weights = problem.weights.empty() ? BundledWeights() : problem.weights;
-  MG_RETURN_IF_ERROR(ValidateWeights(weights));
   const Budget budget(limits);
   std::vector<Improvement> curve;
   const auto tell = [&](int64_t latency_ps) {
     curve.push_back({budget.seconds(), latency_ps, {}});
     if (limits.progress) limits.progress(curve.back().seconds, latency_ps);
   };
-  AdvisedPlan played = PlayLearned(game, weights, budget.deadline(), tell);
+  StyledPlan played = PlayStyles(game, budget.deadline(), tell);
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(game, std::move(played.plan)));
   result.served = std::move(played.served);
   result.evaluations = played.games;
@@ -245,15 +242,12 @@ constexpr std::array kSolvers = {
     OwnSolver{"all-main", SolveAllMain},
     OwnSolver{"xla-assigned", SolveXlaAssigned},
     OwnSolver{"xla-heuristic", SolveXlaHeuristic},
-    OwnSolver{"learned", SolveLearned},
+    OwnSolver{"styles", SolveStyles},
     OwnSolver{"priority", SolvePriority},
     OwnSolver{"random", SolveByPlay<PlayRandom>},
     OwnSolver{"greedy", SolveByPlay<PlayGreedy>},
     OwnSolver{"rent", SolveRent, kOnlyTimeGames},
-    OwnSolver{"beam", SolveByPlay<PlayBeam>},
     OwnSolver{"anneal", SolveByPlay<PlayAnneal>},
-    OwnSolver{"evolution", SolveByPlay<PlayEvolution>, kOnlyTimeGames},
-    OwnSolver{"greedy-dp", SolveByPlay<PlayGreedyDp>, kOnlyTimeGames},
     OwnSolver{"portfolio", SolveWithPortfolio},
     OwnSolver{"portfolio-xla", SolveWithPortfolioXla},
     OwnSolver{"exact", SolveExact, kOnlyTimeGames},

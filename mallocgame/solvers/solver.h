@@ -62,8 +62,8 @@ struct SolveResult {
   std::vector<uint8_t> actions;
   // the game it was played in: the problem's own, or one that asks about more buffers
   std::shared_ptr<const Game> game;
-  // what learned's order game decided, in its order: it shows one run at a time in an order of its
-  // own, so there are no actions; empty if the plan is none of these
+  // what an order game of `styles` decided, in its order: it shows one run at a time in an order of
+  // its own, so there are no actions; empty if the plan is none of these
   std::vector<ServedRun> served;
   SearchStatistics search;  // of the searches that chose `actions`; empty if none did
   int64_t evaluations = 0;
@@ -78,14 +78,12 @@ struct Prices;  // game/prices.h
 // What a solver may look at. `xla_plan` is XLA's own answer for this hardware, if the program came
 // with one. `extra_solvers` stand beside the library's own, as agents do: Solve knows them by name,
 // and portfolio takes those that ask for it. `prices`, if not null, are valid ones of the program
-// (ValidatePrices); rent and priority start from games played at them too. `weights` are those of
-// the solver learned, in place of its bundled ones; they must outlive the call.
+// (ValidatePrices); rent and priority start from games played at them too.
 struct SolveProblem {
   std::shared_ptr<const Game> game;
   const Plan* xla_plan = nullptr;
   absl::Span<const NamedSolver> extra_solvers = {};
   const Prices* prices = nullptr;
-  absl::Span<const float> weights = {};
 };
 
 struct NamedSolver {

@@ -26,22 +26,21 @@ ALLOWED = {
     "replay": GAME | {"solvers"},
     "vector": GAME,
     "placement": GAME | {"vector"},
+    "pjrt": BASE,
 }
 # Folders of solvers -> what they may include of `solvers` besides themselves. None knows the table
 # of solvers or the portfolio that runs them.
 SOLVERS = {
-    "learned": {"game_variants.h"},
     "planning": {"game_variants.h"},
+    "styles": {"game_variants.h"},
     "xla": set(),
-    "playing": {"learned", "xla", "solver.h", "bounds.h", "game_variants.h"},
+    "playing": {"styles", "xla", "solver.h", "bounds.h", "game_variants.h"},
 }
 # Headers of `solvers` in no folder -> what they and their sources may include of it.
 SOLVERS_TOP = {
     "solver": set(),
     "bounds": set(),
     "game_variants": set(),
-    "draft": {"solver.h", "registry.h", "planning", "playing"},
-    "learning": {"game_variants.h", "learned", "playing"},
     "portfolio": {"solver.h", "game_variants.h", "planning", "playing"},
     "registry": {"solver.h", "game_variants.h", "portfolio.h", *SOLVERS},
 }

@@ -49,7 +49,7 @@ def solvers(threads: int, folder: pathlib.Path) -> None:
     """Every solver in both games, with a limit of evaluations, on as many cores as threads."""
     del threads  # The process has its cores.
     for solver in mg.solver_names():
-        for game in ("time", "order") if solver in ("anneal", "beam", "mcts") else ("time",):
+        for game in ("time", "order") if solver in ("anneal", "mcts") else ("time",):
             result = mg.solve(
                 mg.Game(mg.load_program(PROGRAM), game=game),
                 solver,

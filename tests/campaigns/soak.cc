@@ -82,7 +82,6 @@ GameOptions DrawOptions(GameKind kind, Rng& rng) {
   options.time_weight = 0.25 * rng.Below(9);
   options.min_buffer_bytes = rng.Below(2) == 0 ? 0 : 16 << 10;
   options.paper_actions = rng.Below(4) == 0;
-  options.offset_policy = rng.Below(4) == 0 ? OffsetPolicy::kFirstFit : OffsetPolicy::kBestFit;
   options.keep_free = rng.Below(4) == 0 ? 0.25 : 0.0;
   return options;
 }

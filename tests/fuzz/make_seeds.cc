@@ -5,13 +5,11 @@
 //   fuzz_make_seeds SEEDS_FOLDER [PROGRAM_FOLDER...]
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "mallocgame/base/error.h"
@@ -23,7 +21,6 @@
 #include "mallocgame/replay/game_log.h"
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/replay/program_file.h"
-#include "mallocgame/solvers/xla/named_pieces.h"
 #include "tests/fuzz/readers.h"
 #include "tests/fuzz/sample.h"
 
@@ -281,24 +278,11 @@ void WriteSolvers() {
                     "\n");
   }
   Write("offsets", "random", searched);
-  Write("weights", "bundled", "");
-  Write("weights", "one_changed", absl::string_view("\x10\x00\x00\x00\x80\x3f", 6));
-  Write("xla_request", "nothing", JoinParts({"", ""}));
+  Write("xla_request", "nothing", "");
   Write("xla_request", "order_and_prefetch",
-        JoinParts({"order=size,begins=fragmentation:0.5",
-                   absl::string_view("\x02\x01\x00\x04\x05\x00\x03\x00\x00", 9)}));
-  // Lists of the first piece of each kind, of the second, and so on: each name is in a seed.
-  std::map<absl::string_view, int> seen;
-  std::map<int, std::vector<std::string>> lists;
-  for (const NamedXlaPiece& one : NamedXlaPieces()) {
-    lists[seen[one.piece]++].push_back(
-        absl::StrCat(one.piece, "=", one.name, one.weighted ? ":1.5" : ""));
-  }
-  for (const auto& [index, list] : lists) {
-    Write("xla_request", absl::StrCat("pieces_", index),
-          JoinParts({absl::StrJoin(list, ","),
-                     absl::string_view("\x00\x02\x00\x01\x01\x00\x03\x00\x00", 9)}));
-  }
+        absl::string_view("\x02\x01\x00\x04\x05\x00\x03\x00\x00", 9));
+  Write("xla_request", "kept_and_pinned",
+        absl::string_view("\x00\x02\x00\x01\x01\x00\x03\x00\x00", 9));
 }
 
 void WriteSample() {

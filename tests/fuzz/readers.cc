@@ -162,12 +162,17 @@ bool ReadHardware(absl::string_view bytes) {
 }
 
 constexpr Reader kReaders[] = {
-    {"hlo", ReadHlo},           {"priced", ReadPriced},
-    {"profile", ReadProfile},   {"assignment", ReadAssigned},
-    {"program", ReadProgram},   {"program_file", ReadProgramFile},
-    {"game_log", ReadGameLog},  {"plan", ReadPlan},
-    {"hardware", ReadHardware}, {"offsets", ReadOffsets},
-    {"weights", ReadWeights},   {"xla_request", ReadXlaRequest},
+    {"hlo", ReadHlo},
+    {"priced", ReadPriced},
+    {"profile", ReadProfile},
+    {"assignment", ReadAssigned},
+    {"program", ReadProgram},
+    {"program_file", ReadProgramFile},
+    {"game_log", ReadGameLog},
+    {"plan", ReadPlan},
+    {"hardware", ReadHardware},
+    {"offsets", ReadOffsets},
+    {"xla_request", ReadXlaRequest},
 };
 
 }  // namespace

@@ -31,8 +31,7 @@ struct Reader {
 //   plan          JSON text of a plan of SampleProgram()
 //   hardware      JSON text
 //   offsets       CSV text of an offset problem
-//   weights       edits of the weights of the solver `learned`: places of two bytes, floats
-//   xla_request   two parts: a list of pieces of XLA's allocator as text, and numbers of a request
+//   xla_request   numbers of a request to XLA's allocator
 //
 // A payload has no compression, because its checksum would stop every mutation. The tests of
 // container.h cover that.

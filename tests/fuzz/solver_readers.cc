@@ -1,8 +1,7 @@
-// What the offset solver, the solver `learned` and XLA's allocator make of bytes from outside.
+// What the offset solver and XLA's allocator make of bytes from outside.
 #include "tests/fuzz/solver_readers.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -15,12 +14,7 @@
 #include "mallocgame/plan/offsets_csv.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/plan/validate.h"
-#include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/learned/learned.h"
-#include "mallocgame/solvers/learned/weights.h"
-#include "mallocgame/solvers/learning.h"
 #include "mallocgame/solvers/xla/heuristic.h"
-#include "mallocgame/solvers/xla/named_pieces.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/readers.h"
 #include "tests/fuzz/sample.h"
@@ -82,35 +76,11 @@ std::vector<int64_t> FindOffsets(const OffsetTable& table) {
   return result->offsets;
 }
 
-void CheckPlan(const Game& game, const Plan& plan, int64_t latency_ps) {
-  MG_CHECK(Validate(game.program(), game.hardware(), plan).ok());
-  const auto report = Simulate(game.cost_model(), plan);
-  MG_CHECK(report.ok() && report->latency_ps == latency_ps);
-}
-
 // Fast memory is required of one access, so that not everything may be skipped.
 std::shared_ptr<const Game> SampleGame() {
   static const auto& game = *new std::shared_ptr<const Game>(
       testing::MakeGame(SampleProgram(), SampleHardware(), {.required = {AccessId(0)}}));
   return game;
-}
-
-// The network that the library has and its first two styles, some numbers of which are others.
-std::vector<float> EditedWeights(absl::string_view bytes) {
-  const absl::Span<const float> bundled = BundledWeights();
-  const auto style = static_cast<size_t>(LearnedSizes().at("style")),
-             network = static_cast<size_t>(LearnedSizes().at("weights"));
-  MG_CHECK(bundled.size() >= network + 2 * style);
-  std::vector<float> weights(bundled.begin(), bundled.begin() + network + 2 * style);
-  Input in(bytes);
-  while (!in.empty()) {
-    const size_t at = in.Below(weights.size() + style);
-    uint32_t bits = 0;
-    for (int shift = 0; shift < 32; shift += 8) bits |= static_cast<uint32_t>(in.Byte()) << shift;
-    if (at >= weights.size()) weights.resize(at + 1);
-    weights[at] = std::bit_cast<float>(bits);
-  }
-  return weights;
 }
 
 template <class AnyId>
@@ -162,24 +132,12 @@ bool ReadOffsets(absl::string_view bytes) {
   return true;
 }
 
-bool ReadWeights(absl::string_view bytes) {
-  const std::vector<float> weights = EditedWeights(bytes);
-  if (!ValidateWeights(weights).ok()) return false;
-  const AdvisedPlan best = PlayLearned(*SampleGame(), weights, Deadline());
-  CheckPlan(*SampleGame(), best.plan, best.latency_ps);
-  return true;
-}
-
 bool ReadXlaRequest(absl::string_view bytes) {
-  const std::vector<absl::string_view> parts = SplitParts(bytes, 2);
-  const absl::StatusOr<XlaPieces> pieces = XlaPiecesOf(parts[0]);
-  if (!pieces.ok()) return false;
   const Game& game = *SampleGame();
-  const XlaRequest request = RequestOf(parts[1], game.program());
-  const absl::StatusOr<XlaOutcome> outcome =
-      PlanWithPieces(game, Deadline(), *pieces, {.min_sliced_bytes = 8}, request);
-  MG_CHECK(outcome.ok() && Validate(game.program(), game.hardware(), outcome->plan).ok());
-  for (const XlaRefusal& refusal : outcome->refused) MG_CHECK(!refusal.reason.empty());
+  const XlaRequest request = RequestOf(bytes, game.program());
+  const XlaOutcome outcome = PlanLikeXla(game, Deadline(), {.min_sliced_bytes = 8}, request);
+  MG_CHECK(Validate(game.program(), game.hardware(), outcome.plan).ok());
+  for (const XlaRefusal& refusal : outcome.refused) MG_CHECK(!refusal.reason.empty());
   return true;
 }
 

@@ -21,21 +21,19 @@ FreePieces PiecesOf(const FastMemory& memory) {
 }
 
 // 12 bytes: [0, 5) are free from tick 6 on, [5, 8) always, [8, 10) from tick 3, [10, 12) always.
-FastMemory Holes(UndoLog* log, OffsetPolicy policy) {
-  FastMemory memory(12, 1, policy);
+FastMemory Holes(UndoLog* log) {
+  FastMemory memory(12, 1);
   memory.Take(log, 0, 5, 6);
   memory.Take(log, 8, 2, 3);
   REQUIRE(PiecesOf(memory) == FreePieces{{0, 6}, {5, 0}, {8, 3}, {10, 0}});
   return memory;
 }
 
-TEST_CASE("best fit takes the smallest free range, first fit the lowest") {
+TEST_CASE("best fit takes the smallest free range") {
   UndoLog log;
-  const FastMemory best = Holes(&log, OffsetPolicy::kBestFit);
-  const FastMemory first = Holes(&log, OffsetPolicy::kFirstFit);
+  const FastMemory best = Holes(&log);
   // At tick 0 the ranges [5, 8) and [10, 12) are free.
   REQUIRE(best.Find(2, 0, 0) == 10);
-  REQUIRE(first.Find(2, 0, 0) == 5);
   REQUIRE(best.Find(3, 0, 0) == 5);
   REQUIRE(best.Find(4, 0, 0) == -1);
   // From tick 3 on [5, 12) is one range, from tick 6 on everything.
@@ -46,7 +44,7 @@ TEST_CASE("best fit takes the smallest free range, first fit the lowest") {
 
 TEST_CASE("equal ranges: the lower one") {
   UndoLog log;
-  FastMemory memory(7, 1, OffsetPolicy::kBestFit);
+  FastMemory memory(7, 1);
   memory.Take(&log, 2, 3, 9);  // [0, 2) and [5, 7) stay free
   REQUIRE(memory.Find(2, 0, 0) == 0);
   REQUIRE(memory.Find(1, 0, 0) == 0);
@@ -54,7 +52,7 @@ TEST_CASE("equal ranges: the lower one") {
 
 TEST_CASE("nothing is found below the floor") {
   UndoLog log;
-  const FastMemory memory = Holes(&log, OffsetPolicy::kFirstFit);
+  const FastMemory memory = Holes(&log);
   REQUIRE(memory.Find(2, 0, 6) == 6);   // [6, 8) is left of [5, 8)
   REQUIRE(memory.Find(2, 0, 7) == 10);  // [7, 8) is too short
   REQUIRE(memory.Find(1, 0, 12) == -1);
@@ -62,7 +60,7 @@ TEST_CASE("nothing is found below the floor") {
 
 TEST_CASE("the earliest tick at which there is room") {
   UndoLog log;
-  const FastMemory memory = Holes(&log, OffsetPolicy::kBestFit);
+  const FastMemory memory = Holes(&log);
   REQUIRE(memory.EarliestFree(3, 0) == 0);
   REQUIRE(memory.EarliestFree(7, 0) == 3);  // [5, 12)
   REQUIRE(memory.EarliestFree(8, 0) == 6);  // needs a byte of [0, 5)
@@ -72,7 +70,7 @@ TEST_CASE("the earliest tick at which there is room") {
 
 TEST_CASE("bytes taken up to the same tick are one piece, and come back by Release") {
   UndoLog log;
-  FastMemory memory(12, 1, OffsetPolicy::kBestFit);
+  FastMemory memory(12, 1);
   memory.Take(&log, 0, 4, 5);
   memory.Take(&log, 8, 4, 5);
   memory.Take(&log, 4, 4, 5);  // joins both
@@ -89,7 +87,7 @@ TEST_CASE("bytes taken up to the same tick are one piece, and come back by Relea
 
 TEST_CASE("sizes are rounded up to the alignment, the capacity down") {
   UndoLog log;
-  FastMemory memory(14, 4, OffsetPolicy::kFirstFit);
+  FastMemory memory(14, 4);
   REQUIRE(memory.capacity() == 12);
   memory.Take(&log, 0, 5, 9);  // takes 8
   REQUIRE(PiecesOf(memory) == FreePieces{{0, 9}, {8, 0}});
@@ -104,7 +102,7 @@ class NaiveMemory {
  public:
   NaiveMemory(int64_t units, int64_t unit) : unit_(unit), free_from_(units, 0) {}
 
-  int64_t Find(int64_t size, Tick begin, int64_t floor, OffsetPolicy policy) const {
+  int64_t Find(int64_t size, Tick begin, int64_t floor) const {
     int64_t best = -1, best_room = 0;
     for (int64_t start = Units(floor); start < units(); ++start) {
       if (free_from_[start] > begin) continue;
@@ -112,7 +110,7 @@ class NaiveMemory {
       int64_t room = 0;
       while (start + room < units() && free_from_[start + room] <= begin) ++room;
       if (room < Units(size)) continue;
-      if (best >= 0 && (policy == OffsetPolicy::kFirstFit || room >= best_room)) continue;
+      if (best >= 0 && room >= best_room) continue;
       best = start;
       best_room = room;
     }
@@ -151,7 +149,7 @@ class NaiveMemory {
   std::vector<Tick> free_from_;
 };
 
-void CompareWithNaive(uint64_t seed, OffsetPolicy policy) {
+void CompareWithNaiveMemory(uint64_t seed) {
   struct Booked {
     int64_t offset, size;
     Tick end;
@@ -165,7 +163,7 @@ void CompareWithNaive(uint64_t seed, OffsetPolicy policy) {
   Rng rng(seed);
   const int64_t unit = 1 + rng.Below(4), units = 8 + rng.Below(12);
   UndoLog log;
-  FastMemory memory(units * unit + rng.Below(unit), unit, policy);
+  FastMemory memory(units * unit + rng.Below(unit), unit);
   NaiveMemory naive(units, unit);
   std::vector<Booked> booked;
   std::vector<Moment> moments;
@@ -176,7 +174,7 @@ void CompareWithNaive(uint64_t seed, OffsetPolicy policy) {
     // Residences begin now, or a little before, as those that begin with a prefetch do.
     const Tick begin = now - static_cast<Tick>(rng.Below(3));
     const int64_t offset = memory.Find(size, begin, floor);
-    REQUIRE(offset == naive.Find(size, begin, floor, policy));
+    REQUIRE(offset == naive.Find(size, begin, floor));
     REQUIRE(memory.EarliestFree(size, floor) == naive.EarliestFree(size, floor));
     if (offset >= 0 && rng.Below(3) != 0) {
       REQUIRE(memory.IsFree(offset, size, begin));
@@ -210,10 +208,7 @@ void CompareWithNaive(uint64_t seed, OffsetPolicy policy) {
 }
 
 TEST_CASE("random residences agree with a number for each byte") {
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    CompareWithNaive(seed, OffsetPolicy::kBestFit);
-    CompareWithNaive(seed, OffsetPolicy::kFirstFit);
-  }
+  for (uint64_t seed = 0; seed < 20; ++seed) CompareWithNaiveMemory(seed);
 }
 
 }  // namespace

@@ -43,7 +43,6 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   hardware.askable = program->ticks() % 3 == 0;
   GameOptions options = OrderGame();
   options.candidates = 1 + static_cast<int>(rng.Below(kMaxCandidates));
-  options.offset_policy = rng.Below(4) == 0 ? OffsetPolicy::kFirstFit : OffsetPolicy::kBestFit;
   options.keep_free = rng.Below(4) == 0 ? 0.25 : 0.0;
   if (rng.Below(4) == 0) {
     for (size_t a = 0; a < program->accesses().size(); ++a) {

@@ -74,13 +74,12 @@ class Recorder {
 
   void AddOptions() {
     const GameOptions& o = game_.options();
-    absl::StrAppend(&text_, "Options: ",
-                    is_order_game()
-                        ? absl::StrCat("the order game with ", o.candidates, " candidates")
-                    : o.paper_actions ? "the paper's actions"
-                                      : "all actions",
-                    ", ", OffsetPolicyName(o.offset_policy), ", buffers from ", o.min_buffer_bytes,
-                    " bytes, share kept free ", o.keep_free, "\n");
+    absl::StrAppend(
+        &text_, "Options: ",
+        is_order_game()   ? absl::StrCat("the order game with ", o.candidates, " candidates")
+        : o.paper_actions ? "the paper's actions"
+                          : "all actions",
+        ", buffers from ", o.min_buffer_bytes, " bytes, share kept free ", o.keep_free, "\n");
     if (!o.forbidden.empty())
       absl::StrAppend(&text_, "  must be served from main memory: ", AccessList(o.forbidden), "\n");
     if (!o.required.empty())

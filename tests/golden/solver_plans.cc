@@ -30,8 +30,8 @@ struct Task {
   absl::string_view solver;
   int64_t evaluations;  // 0: the solver ends by itself
 };
-constexpr Task kTasks[] = {{"all-main", 0}, {"xla-heuristic", 0}, {"greedy", 0},    {"rent", 0},
-                           {"random", 20},  {"beam", 4},          {"greedy-dp", 40}};
+constexpr Task kTasks[] = {
+    {"all-main", 0}, {"xla-heuristic", 0}, {"greedy", 0}, {"rent", 0}, {"random", 20}};
 
 constexpr absl::string_view kExactExamples[] = {"preload", "window_in_a_gap", "loop_that_writes"};
 

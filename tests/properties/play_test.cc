@@ -38,7 +38,6 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   GameOptions game_options;
   game_options.min_buffer_bytes = rng.Below(4) == 0 ? 3 : 0;
   game_options.paper_actions = rng.Below(4) == 0;
-  game_options.offset_policy = rng.Below(4) == 0 ? OffsetPolicy::kFirstFit : OffsetPolicy::kBestFit;
   game_options.keep_free = rng.Below(4) == 0 ? 0.25 : 0.0;
   if (rng.Below(4) == 0) {
     for (size_t a = 0; a < program->accesses().size(); ++a) {

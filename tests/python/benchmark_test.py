@@ -343,11 +343,14 @@ def test_the_table_the_page_and_the_document(benchmark, tmp_path, folder):
         (["--split", "train", "--players", "greedy"], "argument --split: invalid choice: 'train'"),
         (["--players", "greedy"], "the following arguments are required: --split"),
         (["--split", "test", "--players", "nobody"], "found 'nobody', allowed: all-main, "),
-        (["--split", "test", "--players", "beam:chess"], "beam:chess: found game 'chess', allowed"),
-        (["--split", "test", "--players", "beam", "--seconds", "1,x"], "found x, allowed: more"),
+        (
+            ["--split", "test", "--players", "greedy:chess"],
+            "greedy:chess: found game 'chess', allowed",
+        ),
+        (["--split", "test", "--players", "greedy", "--seconds", "1,x"], "found x, allowed: more"),
         (["--split", "test"], "found nobody to judge; give --players or --submission"),
         (["--split", "test", "--submission", "."], "found no plan of these levels"),
-        (["--split", "test", "--players", "beam", "-o", __file__], "is no folder"),
+        (["--split", "test", "--players", "greedy", "-o", __file__], "is no folder"),
     ],
 )
 def test_bad_input_is_one_line(arguments, message, benchmark, capsys, tmp_path, monkeypatch):

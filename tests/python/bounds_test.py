@@ -42,7 +42,6 @@ def plans(program: mg.Program, seed: int):
         ("greedy", 1),
         ("random", 10),
         ("anneal", 60),
-        ("beam", 3),
         ("priority", 300),
         ("exact", 300),
     ):

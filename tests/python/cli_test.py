@@ -291,24 +291,9 @@ def test_unusable_files(run, plan, tmp_path):
 
 def test_options_of_other_agents(tmp_path, capsys):
     """None is ignored: neither a flag, nor 0, nor what another agent has by itself."""
-    out, others = tmp_path / "out", "of other agents, found the agent learned"
+    out = tmp_path / "out"
     for command, option, whose in (
-        (["learned"], ["--seconds", "0"], others),
-        (["learned"], ["--hardware", "tpu_v4i"], others),
-        (["learned"], ["--preloads", "0"], others),
-        (["learned"], ["--askable"], others),
-        (["learned"], ["--game", "time"], others),
-        (["learned"], ["--tuned-from", "a"], others),
-        (["learned"], ["--actors", "8"], others),
-        (["learned"], ["--ray", "auto"], others),
-        (["learned"], ["--most-stale", "0"], others),
-        (["learned"], ["--hierarchy", "nnp_i"], others),
-        (["learned"], ["--one-agent"], others),
-        (["learned"], ["--evaluations", "5"], others),
-        (["muzero", SMALL], ["--jobs", "1"], "learned's, found the agent muzero"),
-        (["muzero", SMALL], ["--levels", "a"], "learned's, found the agent muzero"),
         (["muzero", SMALL], ["--one-agent"], "egrl's, found the agent muzero"),
-        (["egrl", SMALL], ["--jobs", "8"], "learned's, found the agent egrl"),
         (["egrl", SMALL], ["--most-stale", "0"], "muzero's, found the agent egrl"),
     ):
         # Were the option ignored, this setting would keep the training from beginning.
@@ -342,10 +327,10 @@ def test_no_limit_of_time(run, run_json, tmp_path):
     assert run_json("solve", SMALL, "--solver", "random", "--seconds", 0, "--evaluations", 3)
     (tmp_path / "a.csv").write_text("id,lower,upper,size\n0,0,2,4\n1,1,3,4\n")
     assert run_json("offsets", "a.csv", "--capacity", 8, "--seconds", 0)["height"] == 8
-    for command in (("tune", "gcn_dense_2048"), ("apply", tmp_path, "plan.json")):
+    for command in (("tune", "gcn_dense_2048"), ("check", "gcn_dense_2048")):
         refused(run("xla", *command, "--seconds", 0), "--seconds", "found 0", "more than 0")
     for option in ("--compile-seconds", "--memory-gib"):
-        done = run("xla", "profile", tmp_path, option, 0)
+        done = run("xla", "apply", tmp_path, "xla-assigned", option, 0)
         refused(done, "meta.json")  # The limits were taken; only the capture is missing.
 
 

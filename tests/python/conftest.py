@@ -1,7 +1,7 @@
 """What all Python tests share.
 
 That is the installed package, the command line as a process, one small bundled program, and the
-compiler with one small program of JAX.
+compiler with two small programs of JAX.
 """
 
 import importlib
@@ -50,6 +50,15 @@ def captured(compiler):
     programs = importlib.import_module("xla_programs")
     return importlib.import_module("mallocgame.xla").capture(
         programs.layers, *programs.LAYERS, compiler=compiler
+    )
+
+
+@pytest.fixture(scope="session")
+def captured_loop(compiler):
+    """A loop whose weights XLA leaves in main memory, as captured for v4i."""
+    programs = importlib.import_module("xla_programs")
+    return importlib.import_module("mallocgame.xla").capture(
+        programs.loop, *programs.LOOP, compiler=compiler
     )
 
 

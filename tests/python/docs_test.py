@@ -29,7 +29,6 @@ NEEDS = {
     "benchmarks.md": ("matplotlib",),
     "bounds.md": ("highspy",),
     "egrl.md": ("torch",),
-    "milp.md": ("highspy",),
     "muzero.md": ("torch",),
     "observations.md": ("highspy",),
     "offline.md": ("minari", "h5py", "PIL"),

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import importlib
 import multiprocessing
+import pathlib
 import pickle
 import warnings
 
@@ -30,7 +31,6 @@ MODULES = (
     "mallocgame.envs.placement",
     "mallocgame.envs.vector",
     "mallocgame.files",
-    "mallocgame.laboratory",
     "mallocgame.mcts",
     "mallocgame.observation",
     "mallocgame.offline",
@@ -40,8 +40,16 @@ MODULES = (
     "mallocgame.rllib",
     "mallocgame.xla",
 )
-# RLlib makes and keeps its module itself; the others are a protocol, and a part of environments.
-NOT_HELD = {"MaskedModule", "Model", "Observations"}
+# RLlib makes and keeps its module itself, the compiler's process its PjrtCompiler, and an Emitter
+# its placements; the others are a protocol, and a part of environments.
+NOT_HELD = {
+    "InstructionPlacement",
+    "MaskedModule",
+    "Model",
+    "Observations",
+    "PjrtCompiler",
+    "PlacedModule",
+}
 
 
 def imported(name: str):
@@ -87,7 +95,7 @@ class Flat:
 
 
 def of_the_core() -> list:
-    from mallocgame import laboratory, mcts, observation, offline
+    from mallocgame import mcts, observation, offline
 
     program = mg.load_program(PROGRAM)
     game, order = mg.Game(program), mg.Game(program, game="order", candidates=3)
@@ -99,10 +107,7 @@ def of_the_core() -> list:
     wrong = mg.Plan.of(program, program.hardware, plan.residences, plan.copies[:0], plan.served_by)
     model = Flat()
     mcts.search(2, 3, simulations=2).run(model)
-    trials = laboratory.judge(laboratory.Pieces.of("order=size"), [program])
-    numbers, ends = np.arange(3), {"capacity_bytes": 9, "alignment_bytes": 1}
     intervals = np.array([[0, 3, 5], [1, 4, 5]])
-    outcome = laboratory.plan_like_xla(program)
     maps = np.zeros((2, problem.num_nodes, 2), np.uint8)
     return [
         program,
@@ -135,15 +140,6 @@ def of_the_core() -> list:
         observation.layout({}, 4)[0],
         offline.Behaviour.named("random:2"),
         offline.play_games(game, ["greedy"])[0],
-        outcome,
-        outcome.counts,
-        *trials,
-        laboratory.summarize(trials),
-        laboratory.Pieces.of("order=size,begins=latest"),
-        laboratory.Attempt(1, 2, frozenset({"must undo"}), 3, 4, "keep"),
-        laboratory.OffsetQuestion(1, 2, 3, 4, np.zeros((1, 2), np.int64), **ends),
-        laboratory.OrderQuestion(numbers, numbers, numbers / 2),
-        laboratory.RepackQuestion(*[numbers] * 5, **ends),
     ]
 
 
@@ -174,38 +170,48 @@ def of_openspiel() -> list:
 
 
 def of_xla() -> list:
-    xla = imported("mallocgame.xla")
-    from mallocgame.xla.overrides import Request
+    from mallocgame.xla.partial_programs import PartialProgram
+    from mallocgame.xla.signatures import Signature
 
+    xla = imported("mallocgame.xla")
     program = mg.load_program(PROGRAM)
     report = mg.simulate(program, program.xla_plan)
-    compiled = xla.Compiled(b"before", b"assigned", b"priced")
     target = xla.find_target("tpu_v4i")
-    capture = xla.Capture(PROGRAM, target, None, compiled, (b"1",), {"jax": "0"})
-    outcome = xla.Outcome({"a": "b"}, program, compiled, Request((), ("p",)))
-    refusal = xla.Refusal("buffer", "instruction", "reason", (1, 2))
-    asked = program.xla_plan
-    carried = xla.CarriedOut({}, program, compiled, Request((), ()), asked, 5, (refusal,))
-    tuned = xla.Tuned(capture, report, outcome, (carried,), 1, 2, 0.5)
+    versions = {"jax": "0"}
+    prices = {"fusion": {("01", "1"): 5}}
+    capture = xla.Capture(PROGRAM, target, None, b"before", b"assigned", versions, (b"1",), prices)
+    part = PartialProgram(b"module", name="opt_hlo")
+    scheduled = xla.Scheduled({"opt_hlo": part})
+    lowered = xla.Lowered((b"code",), frozenset({"hash"}), {"fusion": "hash"}, {"fusion": 5})
+    written = xla.Written(program.xla_plan, program, scheduled, lowered, (lowered,), report)
+    emitted = xla.Emitted(written, b"executable")
+    tuned = xla.Tuned(capture, report, emitted, 2, ("refused",), 0.5)
+    key = xla.Key("module", Signature(1, ("f32[2]",), ("f32[2]",), (), ()), "tpu_v4i", versions, {})
     found = [
-        xla.Abilities(("option",), True),
         capture,
-        carried,
-        compiled,
-        xla.Lesson("loops", 5, 6, outcome),
+        xla.Check("outputs", True, "all are XLA's"),
+        xla.Compiled(b"before", b"assigned", b"priced"),
+        emitted,
+        key,
+        xla.Left(capture, report, 5, 7),
+        lowered,
         xla.Measured(np.ones(3), np.zeros(3), 1.0, 0.9, 1.1, "TPU"),
-        outcome,
-        refusal,
+        scheduled,
         capture.target,
         tuned,
+        xla.TunedFolder("folder"),
         xla.TunedModule("module", 5, tuned),
+        xla.TunedProgram(pathlib.Path("file"), key, "sha", {"cost_ps": 5.0}),
+        xla.Verified((xla.Check("outputs", True, "all are XLA's"),)),
+        written,
     ]
     if imported("jax") is not None:
         found += [decorated, xla.jit(plain, options="tuned", static_argnums=(1,))]
     try:
-        found.insert(0, xla.Compiler(target, seconds=7.0, cache=None))
+        compiler = xla.Compiler(target, seconds=7.0, cache=None)
+        found += [compiler, xla.Crew(compiler, jobs=2), xla.Phases(compiler)]
     except xla.MissingExtraError:
-        NOT_HELD.add("Compiler")
+        NOT_HELD.update(("Compiler", "Crew", "Phases"))
     return found
 
 
@@ -245,25 +251,14 @@ def trainers() -> tuple:
 
 def that_refuse() -> dict:
     """What can't be pickled, and the word that says what to do instead."""
-    from mallocgame import _core, laboratory, mcts
+    from mallocgame import _core, mcts
 
-    game = mg.Game(mg.load_program(PROGRAM), game="order")
-    questions: list = []
-
-    def begins(question):
-        questions.append(question)
-        return question.by_xla().tolist()
-
-    resnet = mg.load_program("resnet50_b1.tpu_v4i")
-    laboratory.plan_like_xla(resnet, laboratory.Pieces(begins=begins))
     one = mg.Game(mg.load_program(PROGRAM))
     refusing = {
         mcts.search(2, 3): "make another",
-        _core.LearningGame(game): "pickle the Game",
-        _core.drafting_solver("mine", lambda seconds, stopped: None, 0): "checkpoint",
-        questions[0]: "keep what it answers",
         _core.Environment([one], {}, False): "MallocGameEnv",
         _core.EnvironmentBatch([one], 1, {}, "NextStep", False, 1): "VectorEnv",
+        object.__new__(imported("mallocgame.xla").Emitter): "make another of its capture",
     }
     if imported("mallocgame._agents") is not None:
         muzero, egrl = trainers()

@@ -106,7 +106,7 @@ def test_same_numbers_same_bytes(plots, tmp_path):
 
 
 def test_solve_draws_its_curve(plots, run, tmp_path):
-    done = run("solve", SMALL, "--solver", "beam", "--seconds", "0.5", "--plot", "curve.png")
+    done = run("solve", SMALL, "--solver", "anneal", "--seconds", "0.5", "--plot", "curve.png")
     assert done.returncode == 0, done.stderr
     assert has(picture(tmp_path / "curve.png"), style.CYCLE[0])
     assert run("solve", SMALL, "--solver", "xla-assigned", "--plot", "level.png").returncode == 0

@@ -141,16 +141,12 @@ def test_plan_files(program, tmp_path):
         mg.simulate(other, plan)
 
 
-def test_all_main_and_disciplines(program):
+def test_the_plan_with_all_in_main_memory_stalls_never(program):
     report = mg.simulate(program, mg.all_main_plan(program))
     assert (
         report.latency_ps == report.all_main_ps == report.latency_cold_ps and report.stall_ps == 0
     )
     assert report.stall_at_ps.shape == report.fast_bytes_at.shape == (program.ticks,)
-    two = mg.simulate(program, program.xla_plan, discipline="two_queues")
-    assert two.compute_ps == mg.simulate(program, program.xla_plan).compute_ps
-    with pytest.raises(mg.InvalidInputError, match="two_queues"):
-        mg.simulate(program, program.xla_plan, discipline="three")
 
 
 @pytest.mark.parametrize(

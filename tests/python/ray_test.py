@@ -330,7 +330,7 @@ def test_an_interruption_keeps_what_is_done(nodes, tmp_path, number):
 
 def test_two_nodes_end_in_the_middle(nodes, tmp_path):
     """The comparison is complete, and the same as that of one machine."""
-    solvers = "greedy,rent,beam,priority,anneal,random"
+    solvers = "greedy,rent,styles,priority,anneal,random"
     limits = ["--solvers", solvers, "--seconds", 0, "--evaluations", 1000]
     here, there = tmp_path / "here.csv", tmp_path / "there.csv"
     assert run("compare", *PROGRAMS, *limits, "--csv", here).returncode == 0

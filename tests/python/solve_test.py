@@ -11,7 +11,8 @@ import pytest
 
 import mallocgame as mg
 from mallocgame._core import plan_like_xla
-from mallocgame.xla.settings import IMITATED, SETTINGS, WHOLE_COPIES
+
+WHOLE_COPIES = {"xla_tpu_sliced_prefetch_max_slices": "0"}
 
 
 @pytest.mark.parametrize("solver", mg.solver_names())
@@ -213,10 +214,16 @@ def test_a_twin_of_the_compiler_takes_requests():
     parts = np.unique(without.copies["residence"], return_counts=True)[1]
     whole = plan_like_xla(game, settings=WHOLE_COPIES)[0].copies["residence"]
     assert parts.max() > 2 and np.unique(whole, return_counts=True)[1].max() <= 2
-    for name in IMITATED:
-        for value in SETTINGS[name]:
-            plan, _, _ = plan_like_xla(game, settings={name: value})
-            assert mg.validate(program, plan).ok
+    for name, value in (
+        ("xla_msa_max_overlap_to_mem_size_async_copy_ratio", "2"),
+        ("xla_msa_preferred_overlap_to_async_copy_ratio", "10"),
+        ("xla_msa_min_overlap_to_async_copy_ratio", "0"),
+        ("xla_tpu_async_copy_bandwidth_scaling_factor", "0.5"),
+        ("xla_msa_max_outstanding_prefetches", "3"),
+        ("xla_msa_max_repacks", "0"),
+    ):
+        plan, _, _ = plan_like_xla(game, settings={name: value})
+        assert mg.validate(program, plan).ok
     for wrong, message in (
         ({"in_main": [-1]}, "found access -1, allowed: 0 to "),
         ({"order": [10**6]}, "found buffer 1000000, allowed: 0 to "),
@@ -238,3 +245,12 @@ def test_stopped_solvers_have_a_plan(program):
     assert result.status == "stopped" and mg.validate(program, result.plan).ok
     with pytest.raises(ZeroDivisionError):
         mg.solve(program, "anneal", seconds=0, stop=lambda: bool(1 / 0))
+
+
+def test_plans_are_made_of_arrays(program):
+    plan = mg.solve(program, "greedy").plan
+    arrays = plan.residences, plan.copies, plan.served_by
+    assert mg.Plan.of(program, program.hardware, *arrays) == plan
+    served_by = np.full_like(plan.served_by, len(plan.residences))
+    with pytest.raises(mg.InvalidInputError, match="is served by residence"):
+        mg.Plan.of(program, program.hardware, plan.residences, plan.copies, served_by)

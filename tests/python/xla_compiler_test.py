@@ -1,22 +1,18 @@
-"""The child process that compiles, what its compiler can, and its versions. None needs JAX."""
+"""The child process that compiles, and the cache of its answers. None needs JAX."""
 
-import concurrent.futures
 import pathlib
 import subprocess
 import sys
 import textwrap
-import time
-import tomllib
 
 import pytest
-from conftest import SOURCE_ROOT
+from conftest import again
 
 import mallocgame.xla as mgx
 from mallocgame.errors import how_to_install
 from mallocgame.xla import compiler as compiling
 from mallocgame.xla import worker
-from mallocgame.xla.abilities import VERSIONS
-from mallocgame.xla.modules import Assigned, without_fields
+from mallocgame.xla.modules import without_fields
 
 
 @pytest.fixture
@@ -36,6 +32,7 @@ def child(tmp_path, monkeypatch):
         )
         monkeypatch.setattr(compiling, "_WORKER", str(script))
         monkeypatch.setattr(compiling, "installed_versions", lambda: {"libtpu": "none"})
+        monkeypatch.setattr(compiling, "portable_artifact", str.encode)
         return mgx.Compiler(mgx.find_target("tpu_v4i"), **{"cache": tmp_path / "cache"} | settings)
 
     return make
@@ -55,60 +52,17 @@ def test_compiler_that_ends(child):
 
 def test_others_are_counted_and_closed_with_the_first(child):
     """They are asked in threads of their own."""
-    first = child("print(json.dumps({'ok': False, 'error': str(os.getpid())}), flush=True)")
+    code = "print(json.dumps({'ok': False, 'error': str(os.getpid())}), flush=True)"
+    first = child(code, cache=None)
     refusals = []
     for one in (first, first.another(), first.another()):
         with pytest.raises(mgx.CompilerRefusedError) as refused:
-            one.look("module {}", {}, 1)
+            one.compile("module {}")
         refusals.append(int(str(refused.value)))
         assert one.most_bytes > 0
-    assert len(set(refusals)) == 3 and first.looks == 3 and first.longest_look > 0
+    assert len(set(refusals)) == 3 and first.compiles == 3
     first.close()
     assert not any(pathlib.Path(f"/proc/{process}").exists() for process in refusals)
-
-
-def test_another_thread_stops_a_compile(child, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    compiler = child("open('begun', 'w').close(); time.sleep(60)", seconds=60)
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(compiler.compile, "module {}")
-        while not pathlib.Path("begun").exists():
-            time.sleep(0.01)
-        compiler.stop()
-        with pytest.raises(mgx.CompilerEndedError):
-            asked.result(timeout=30)
-        with pytest.raises(mgx.CompilerEndedError, match="it was stopped"):
-            pool.submit(compiler.compile, "module {}").result(timeout=30)
-    assert compiler.killed == 0  # Nobody else did it.
-    compiler.close()  # Then it can be asked again.
-    with pytest.raises(mgx.CompilerLimitError):
-        compiler.seconds = 0.3
-        compiler.compile("module {}")
-
-
-def test_one_that_was_stopped_starts_no_process(child, monkeypatch):
-    """Where a request is asked for otherwise, its first compile may be stopped, and the next."""
-    started = []
-    compiler = child("")
-
-    class Child:
-        def __init__(self, *_: object) -> None:
-            started.append(self)
-            compiler.stop()
-
-        def kill(self) -> None:
-            raise AssertionError("nobody knows of it before it is started")
-
-        def close(self) -> None:
-            started.remove(self)
-
-    monkeypatch.setattr(compiling, "_Child", Child)
-    with pytest.raises(mgx.CompilerEndedError, match="it was stopped"):
-        compiler.compile("module {}")
-    assert not started  # It was stopped while it was started.
-    monkeypatch.setattr(compiling, "_Child", None)
-    with pytest.raises(mgx.CompilerEndedError, match="it was stopped"):
-        compiler.compile("module {}")
 
 
 def test_compiler_that_takes_too_long(child):
@@ -140,24 +94,28 @@ def test_compiler_that_refuses_is_asked_once(child):
     compiler.close()
 
 
-def test_only_what_xla_itself_says_is_a_refusal(tmp_path):
+def test_only_what_xla_itself_says_is_a_refusal():
     class Refused(Exception):
         pass
 
-    def answer(error: Exception | None) -> dict[str, object]:
-        def compile_module(*_: object) -> None:
-            if error is not None:
-                raise error
+    class Compiler:
+        refusal = Refused
 
-        compile_module.refusal = Refused
-        return worker._answer(compile_module, job)
+        def compile(self, job: dict) -> dict:
+            if job["error"] is not None:
+                raise job["error"]
+            return {}
 
-    job = {"module": str(tmp_path / "module.mlir"), "options": {}, "dump": str(tmp_path)}
-    assert str(answer(None)["failed"]).startswith("FileNotFoundError: ")
-    (tmp_path / "module.mlir").write_text("module {}")
-    assert answer(None) == {"ok": True}
-    assert answer(Refused("no room")) == {"ok": False, "error": "no room"}
-    assert answer(MemoryError("bad_alloc")) == {"failed": "MemoryError: bad_alloc"}
+        phase = compile
+
+    def answer(error: Exception | None, kind: str = "compile") -> dict[str, object]:
+        return worker._answer(Compiler(), {"kind": kind, "error": error})
+
+    for kind in ("compile", "phase"):
+        assert answer(None, kind) == {"ok": True}
+        assert answer(Refused("no room"), kind) == {"ok": False, "error": "no room"}
+        assert answer(MemoryError("bad_alloc"), kind) == {"failed": "MemoryError: bad_alloc"}
+    assert answer(None, "other") == {"failed": "KeyError: 'other'"}
 
 
 def test_what_is_no_refusal_is_not_kept(child):
@@ -276,7 +234,7 @@ def test_the_compilers_process_ends_with_its_parent(tmp_path):
         "import importlib.util, time, threading, sys\n"
         f"spec = importlib.util.spec_from_file_location('worker', {compiling._WORKER!r})\n"
         "worker = importlib.util.module_from_spec(spec); spec.loader.exec_module(worker)\n"
-        f"job = {{'module': {str(job / 'module.mlir')!r}}}\n"
+        f"job = {{'folder': {str(job)!r}}}\n"
         "threading.Thread(target=worker._end_with_parent, args=[job], daemon=True).start()\n"
         "print('ready', flush=True); time.sleep(60)\n"
     )
@@ -289,34 +247,71 @@ def test_the_compilers_process_ends_with_its_parent(tmp_path):
     assert not job.exists() and tmp_path.exists()
 
 
-def test_compiler_that_is_stopped_early(child):
-    """A look takes what was dumped until the main memory did not suffice.
+# Gives its inputs back, the last first.
+PHASE = """
+os.mkdir(job["outputs"])
+names = [str(number) for number in range(len(job["programs"]))]
+for name, program in zip(names, reversed(job["programs"])):
+    os.rename(program, os.path.join(job["outputs"], name))
+print(json.dumps({"ok": True, "programs": names}), flush=True)
+"""
 
-    A refusal stays one, and nothing is kept.
-    """
-    compiler = child("""
-        if "refused" in job["options"]:
-            answer = {"ok": False, "error": "no room"}
-        else:
-            os.mkdir(job["dump"])
-            for end in ("after_optimizations_before_buffer_assignment", "after_optimizations"):
-                with open(os.path.join(job["dump"], "m." + end + ".hlo.pb"), "wb") as file:
-                    file.write(b"\\x10" + end[-1:].encode())
-            mib = job["options"]["xla_tpu_max_hbm_size_mib"]
-            error = "E1000: CompileTimeHbmOom: 9M exceeds available HBM " + mib
-            answer = {"ok": False, "error": error}
-        print(json.dumps(answer), flush=True)
-    """)
-    with compiler:
+
+def test_a_phase_takes_programs_and_gives_programs(child):
+    with child(PHASE) as compiler:
+        assert compiler.run_phase("phase3_linking", [b"a", b"\x00b"]) == [b"\x00b", b"a"]
+        assert compiler.run_phase("phase3_linking", []) == []
+        assert compiler.compiles == 0 and compiler.phases == {"phase3_linking": 2}
+
+
+def test_what_a_phase_gave_is_kept_if_asked_for(child, tmp_path):
+    with child(PHASE) as compiler:
         for _ in range(2):
-            look = compiler.look("module {}", {}, main_mib=7)
-            assert type(look) is Assigned and (look.before, look.assigned) == (b"\x10t", b"\x10s")
-        with pytest.raises(mgx.CompilerRefusedError, match=r"^no room$"):
-            compiler.look("module {}", {"refused": ""}, main_mib=7)
-        assert (compiler.looks, compiler.compiles) == (3, 0)
-        # A caller who wants it whole gets an error.
-        with pytest.raises(mgx.CompilerRefusedError, match=r"HBM 7$"):
-            compiler.compile("module {}", {"xla_tpu_max_hbm_size_mib": "7"})
+            assert compiler.run_phase("phase1_hlo_opts", [b"a", b"b"], kept=True) == [b"b", b"a"]
+        assert compiler.phases == {"phase1_hlo_opts": 1}
+        compiler.run_phase("phase1_hlo_opts", [b"ab"], kept=True)
+        compiler.run_phase("phase1_hlo_opts", [b"a", b"b"], {"other": "options"}, kept=True)
+        compiler.run_phase("phase2a_tlp_lowering", [b"a", b"b"], kept=True)
+        assert compiler.phases.total() == 4
+        for entry in (tmp_path / "cache").glob("*.zip"):
+            entry.write_bytes(entry.read_bytes()[:-9])
+        assert compiler.run_phase("phase1_hlo_opts", [b"a", b"b"], kept=True) == [b"b", b"a"]
+        assert compiler.phases.total() == 5
+
+
+def test_in_another_process_it_has_the_same_limits(child, tmp_path):
+    compiler = child("os.abort()", seconds=7.0, memory_bytes=5 << 30)
+    with pytest.raises(mgx.CompilerEndedError):
+        compiler.compile("module {}")
+    other = again(compiler)
+    assert (other.target, other.seconds, other.memory_bytes) == (compiler.target, 7.0, 5 << 30)
+    assert other.versions == compiler.versions and other.compiles == 0
+
+
+def test_a_child_that_another_process_kills_is_counted(child):
+    with child("os.kill(os.getpid(), 9)") as compiler:
+        with pytest.raises(mgx.CompilerEndedError, match="ended by SIGKILL") as found:
+            compiler.run_phase("phase3_linking", [])
+        assert found.value.killed and compiler.killed == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "sentence"),
+    [
+        ('print(\'{"ok": false, "error": "no"}\', flush=True)', mgx.CompilerRefusedError, "no"),
+        ("print('{\"ok\": true}', flush=True)", mgx.CompilerError, "its answer can't be read"),
+        (
+            'print(\'{"ok": true, "programs": ["0"]}\', flush=True)',
+            mgx.CompilerError,
+            "its answer can't be read: FileNotFoundError",
+        ),
+        ("os.abort()", mgx.CompilerEndedError, "ended by SIGABRT"),
+    ],
+)
+def test_a_phase_that_goes_wrong(child, code, error, sentence):
+    with child(code) as compiler, pytest.raises(error, match=sentence) as found:
+        compiler.run_phase("phase3_linking", [b"a"])
+    assert type(found.value) is error
 
 
 def test_extra_that_is_missing():
@@ -346,56 +341,6 @@ def test_import_needs_no_jax():
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout.strip() == "[]", done.stderr
-
-
-OLD_COMPILER = """
-options = job["options"]
-known = {"xla_max_cross_program_prefetches", "xla_tpu_sliced_prefetch_max_slices"}
-memory = {"xla_tpu_max_hbm_size_mib", "xla_tpu_rematerialization_min_size_in_bytes"}
-unknown = sorted(set(options) - known - memory)
-if unknown:
-    error = f"INVALID_ARGUMENT: No such compile option: '{unknown[0]}'"
-else:
-    error = "RESOURCE_EXHAUSTED: " + WORDS
-with open("asked", "a") as file:
-    file.write("x")
-print(json.dumps({"ok": False, "error": error}), flush=True)
-"""
-
-
-@pytest.mark.parametrize(
-    ("words", "early"),
-    [("E1000: CompileTimeHbmOom", True), ("Ran out of memory on HBM", True), ("Other", False)],
-)
-def test_what_the_installed_compiler_can(child, words, early, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    old = OLD_COMPILER.replace("WORDS", repr(words))
-    for _ in range(2):  # the second time the answer is kept
-        with child(old) as compiler:
-            abilities = compiler.abilities
-    assert (tmp_path / "asked").read_text() == "xxx"
-    assert abilities.ends_early is early
-    assert compiler.compiles == compiler.looks == 0
-    sentence = abilities.sentence({"jax": "0.10.2", "jaxlib": "1", "libtpu": "0.0.42.1"})
-    assert sentence == (
-        "libtpu 0.0.42.1 has no option xla_tpu_msa_sort_order_overrides and no "
-        "xla_tpu_msa_tensor_overrides, by which plans are asked for: "
-        "pip install jaxlib==0.10.2 libtpu==0.0.51"
-    )
-    with pytest.raises(mgx.MissingOptionError, match="by which plans are asked for: pip install"):
-        compiler.check_takes_plans()
-
-
-def test_a_compiler_that_lacks_nothing_says_nothing():
-    assert mgx.Abilities((), True).sentence({"libtpu": "9"}) is None
-    slow = mgx.Abilities((), False).sentence(VERSIONS)
-    assert slow == "libtpu 0.0.51 doesn't end early, so every look is a whole compile"
-
-
-def test_versions_are_those_of_the_extra():
-    project = tomllib.loads((SOURCE_ROOT / "pyproject.toml").read_text())
-    pinned = project["project"]["optional-dependencies"]["xla"]
-    assert pinned == [f"{name}=={version}" for name, version in VERSIONS.items()]
 
 
 def test_without_fields():

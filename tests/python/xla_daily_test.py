@@ -1,13 +1,10 @@
-"""For daily use: jit() with a folder of options, measure(), and every program of a run.
+"""For daily use: jit() with a folder of programs, measure(), and every program of a run.
 
 They are skipped, with the reason, where JAX or libtpu is missing.
 """
 
-import dataclasses
-import json
 import subprocess
 import sys
-import types
 
 import pytest
 from conftest import SOURCE_ROOT
@@ -15,11 +12,10 @@ from xla_programs import SHAPE, jax
 
 import mallocgame as mg
 import mallocgame.xla as mgx
-from mallocgame.xla import jitting
 from mallocgame.xla.compiler import inherited_flags
 from mallocgame.xla.lowering import fingerprint
-from mallocgame.xla.option_folders import Key, OptionFolder
 from mallocgame.xla.targets import target_of_device
+from mallocgame.xla.tuned_folders import Key, TunedFolder
 
 # What libtpu dumps of this function: constants are moved and shared, and defaults are left out.
 DUMPED = """#loc = loc(unknown)
@@ -115,93 +111,10 @@ def test_jit_as_a_part_of_something_larger(recwarn):
         mgx.jit(scaled, options="none")("text")
 
 
-def test_jit_with_options(monkeypatch, caplog):
-    """The compiler gets them. Where it refuses, the function is compiled without."""
-    one, found = jax.numpy.ones(3), {}
-
-    def find_kept(*_):
-        return types.SimpleNamespace(path="tuned/it.json", options=found), ""
-
-    monkeypatch.setattr(jitting, "find_kept", find_kept)
-    found["xla_cpu_enable_fast_math"] = "True"
-    applied = mgx.jit(lambda a: a + 1, options="tuned")
-    with caplog.at_level("INFO", logger="mallocgame.xla"):
-        assert applied(one).tolist() == [2.0] * 3 and applied.picked(one) is not applied.untuned
-    assert "compiled with the options of tuned/it.json" in caplog.text
-    found["no_such_option"] = "1"
-    refused = mgx.jit(lambda a: a + 1, options="tuned")
-    with pytest.warns(mgx.NotTunedWarning, match=r"with the options of tuned/it\.json XLA says"):
-        assert refused(one).tolist() == [2.0] * 3
-    assert refused.picked(one) is refused.untuned
-    refused.clear_cache()
-    del found["no_such_option"]
-    assert refused.picked(one) is not refused.untuned
-
-
 def test_devices_are_targets():
     assert target_of_device("TPU v5 lite", 1) == "tpu_v5e"
     assert target_of_device("TPU v4", 2) == "tpu_v4_megacore"
     assert target_of_device("TPU v9", 1) is None
-
-
-@pytest.fixture(scope="module")
-def kept(captured, compiler, tmp_path_factory):
-    """A folder with options for the layers on v4i: XLA's own plan, asked for."""
-    folder = OptionFolder(tmp_path_factory.mktemp("options"))
-    done = mgx.apply(captured, captured.xla_plan, rounds=1, compiler=compiler)
-    folder.keep(captured, done, seconds=7)
-    return folder, done
-
-
-def test_options_are_found_by_what_they_are_for(kept, captured):
-    folder, done = kept
-    key = Key.of(captured)
-    found = folder.find(key)
-    assert found.options == done.options and found.seconds == 7
-    assert found.cost_ps == done.cost_ps
-    for changed, why_not in (
-        ({"module": "another"}, "has none for this code with arguments of these shapes"),
-        ({"target": "tpu_v5e"}, "is for target tpu_v4i, not tpu_v5e"),
-        (
-            {"versions": key.versions | {"libtpu": "0.0.1"}},
-            f"is for versions libtpu {key.versions['libtpu']}, not libtpu 0.0.1",
-        ),
-        ({"flags": {"XLA_FLAGS": "--a"}}, "is for flags XLA_FLAGS unset, not XLA_FLAGS --a"),
-    ):
-        other = dataclasses.replace(key, **changed)
-        assert folder.find(other) is None and folder.why_not(other).endswith(why_not)
-    nowhere = OptionFolder(folder.path / "none")
-    assert nowhere.find(key) is None and nowhere.why_not(key).startswith("there is no folder")
-
-
-def test_only_faster_options_take_the_place(captured, tmp_path):
-    folder, key = OptionFolder(tmp_path), Key.of(captured)
-    for latency_ps, fastest_ps in ((70, 70), (80, 70), (60, 60)):
-        outcome = types.SimpleNamespace(
-            program=captured.program,
-            options={"a": str(latency_ps)},
-            verified_ps=latency_ps,
-            verified_cold_ps=latency_ps + 2,
-            cost_ps=latency_ps + 1.0,
-            report=mg.simulate(captured.program, captured.xla_plan),
-        )
-        path = folder.keep(captured, outcome, seconds=latency_ps)
-        found = folder.find(key)
-        assert found.path == path and found.options == {"a": str(fastest_ps)}
-        assert found.cost_ps == fastest_ps + 1 and found.seconds == latency_ps
-    assert list(tmp_path.glob("*")) == [path]
-    (tmp_path / "other.json").write_text('{"format": "another"}')
-    assert folder.find(key).path == path
-    # What is older says a latency only, and what says it in no number is no answer.
-    older = json.loads(path.read_text()) | {"verified_ps": 59}
-    del older["verified_cold_ps"], older["cost_ps"]
-    (tmp_path / "older.json").write_text(json.dumps(older))
-    assert folder.find(key).path.name == "older.json" and folder.find(key).cost_ps == 59
-    (tmp_path / "older.json").write_text(json.dumps(older | {"verified_ps": "59"}))
-    assert folder.find(key).path == path
-    (tmp_path / "damaged.json").write_text("{")
-    with pytest.raises(mg.InvalidInputError, match=r"damaged\.json"):
-        folder.find(key)
 
 
 def test_flags_that_place_nothing_are_left_out(monkeypatch):
@@ -234,57 +147,57 @@ def run_of_a_user(captured, tmp_path):
     return tmp_path / "dumps"
 
 
-def tuned_dumps(dumps, options, compiler, **settings) -> list[mgx.TunedModule]:
-    """Tunes the programs of a folder, each of which must be told."""
+def tuned_dumps(dumps, options, compiler, **settings) -> dict[str, mgx.TunedModule]:
+    """Tunes the programs of a folder, each of which must be told. Returns them by their names."""
     told = []
     results = mgx.tune_dumps(
-        dumps, options, seconds=7, compiles=0, compiler=compiler, report=told.append, **settings
+        dumps, options, seconds=6, compiler=compiler, report=told.append, **settings
     )
     assert told == results
-    return results
+    return {one.name.split(".")[1].removeprefix("jit_"): one for one in results}
 
 
 def test_every_program_of_a_run(run_of_a_user, captured, compiler, tmp_path):
     """Those that can't be tuned say why. The same call again goes on."""
     results = tuned_dumps(run_of_a_user, tmp_path / "tuned", compiler)
-    said = {one.name.split(".")[1]: one.why_not for one in results}
-    assert said == {
-        "jit_again": "the same program as module_0000.jit_layers.cl_1",
-        "jit_host": "it is for no TPU, the target is tpu_v4i",
-        "jit_many": "it is for 4 devices, the target has 1",
-        "jit_packed": "its StableHLO is bytecode, not text",
-        "jit_layers": None,
+    assert {name: one.why_not for name, one in results.items()} == {
+        "again": "the same program as module_0000.jit_layers.cl_1",
+        "host": "it is for no TPU, the target is tpu_v4i",
+        "many": "it is for 4 devices, the target has 1",
+        "packed": "its StableHLO is bytecode, not text",
+        "layers": None,
     }
-    (tuned,) = (one for one in results if one.tuned is not None)
+    layers = results["layers"]
     own_ps = mg.simulate(captured.program, captured.xla_plan).latency_ps
-    assert tuned.latency_ps == own_ps and tuned.note is None and tuned.tuned.speedup >= 1
-    kept = OptionFolder(tmp_path / "tuned").find(Key.of(captured))
-    assert kept.options == tuned.tuned.options and kept.seconds > 1
-    again = mgx.tune_dumps(run_of_a_user, tmp_path / "tuned", seconds=7, compiler=compiler)
-    (spent,) = (one.why_not for one in again if "layers" in one.name)
-    assert "of its share are left, and a search needs 5" in spent
+    assert layers.latency_ps == own_ps and layers.note is None and layers.tuned.speedup >= 1
     with pytest.raises(mg.MissingFileError, match=r"module\.mlir; dump with XLA_FLAGS"):
         mgx.tune_dumps(tmp_path / "tuned", tmp_path / "tuned", compiler=compiler)
 
 
+def test_what_is_tuned_already_is_left_out(run_of_a_user, captured, compiler, tmp_path):
+    done = mgx.apply(captured, captured.xla_plan, compiler, options=tmp_path / "tuned")
+    results = tuned_dumps(run_of_a_user, tmp_path / "tuned", compiler)
+    assert results["layers"].why_not.endswith("has it already")
+    assert TunedFolder(tmp_path / "tuned").find(Key.of(captured)).executable() == done.executable
+
+
 def test_every_program_of_a_run_side_by_side(run_of_a_user, captured, compiler, tmp_path):
     results = tuned_dumps(run_of_a_user, tmp_path / "tuned", compiler, jobs=2)
-    assert len(results) == 5
-    (one,) = (one for one in results if one.tuned is not None)
-    assert one.tuned.speedup >= 1 and not one.interrupted
-    kept = OptionFolder(tmp_path / "tuned").find(Key.of(captured))
-    assert kept.options == one.tuned.options and kept.seconds == round(one.tuned.seconds, 3)
+    (one,) = (one for one in results.values() if one.tuned is not None)
+    assert len(results) == 5 and one.tuned.speedup >= 1 and not one.interrupted
+    kept = TunedFolder(tmp_path / "tuned").find(Key.of(captured))
+    assert (kept is None) == (one.tuned.best is None)
+    if kept is not None:
+        assert kept.executable() == one.tuned.best.executable
 
 
 def test_every_program_of_a_run_by_command(run_of_a_user, run, run_json):
-    command = ("xla", "tune", run_of_a_user, "--options", "tuned")
-    rows = run_json(*command, "--target", "tpu_v5e", "--seconds", 1)["modules"]
+    command = ("xla", "tune", run_of_a_user, "-o", "tuned", "--target", "tpu_v5e", "--seconds", 1)
+    rows = run_json(*command)["modules"]
     assert len(rows) == 5 and all(row["tuned"] is None for row in rows)
     assert rows[0]["why_not"] == "it is for TPU v4 lite, the target is tpu_v5e"
-    shown = run(*command, "--target", "tpu_v5e", "--seconds", 1).stdout
+    shown = run(*command).stdout
     assert "module_0003.jit_many.cl_1: not tuned: it is for TPU v4 lite" in shown
-    refused = run(*command, "-o", "options.json")
-    assert refused.returncode == 2 and "found -o or --start beside it" in refused.stderr
     refused = run("xla", "tune", "gcn_dense_2048", "--ray", "local")
     assert refused.returncode == 2 and "found one program" in refused.stderr
 

@@ -113,7 +113,6 @@ TEST_CASE("random games on random programs replay, with every option") {
     options.min_buffer_bytes = i % 3;
     options.paper_actions = i % 4 == 0;
     options.keep_free = i % 5 == 0 ? 0.25 : 0.0;
-    options.offset_policy = i % 6 == 0 ? OffsetPolicy::kFirstFit : OffsetPolicy::kBestFit;
     if (i % 2 == 0) {
       options.kind = GameKind::kOrder;
       options.candidates = 1 + i % kMaxCandidates;
@@ -164,29 +163,6 @@ TEST_CASE("a logged order game says what differs, and names the version of its o
   const auto back = ParseGameLog(SerializeGameLog(changed));
   REQUIRE(back.ok());
   CHECK(*back == changed);
-}
-
-TEST_CASE("the fourth number of decisions with three actions, which logs once had, is dropped") {
-  Rng rng(4);
-  const LogSample s;
-  GameOptions options = s.game->options();
-  options.paper_actions = true;
-  const auto game = *Game::Create(s.program, s.game->hardware(), options);
-  GameLog log = *RecordGame(*game, RandomActions(*game, rng), "", 0);
-  GameLog old = log;
-  for (size_t i = 0; i < log.actions.size(); ++i) {
-    for (int a = 0; a < kActions; ++a) {
-      const int visits = a < kPaperActions ? static_cast<int>(10 * i) + a : 0;
-      old.search_visits.push_back(visits);
-      old.search_values.push_back(0.5F * static_cast<float>(visits));
-      if (a == kPaperActions) continue;
-      log.search_visits.push_back(visits);
-      log.search_values.push_back(0.5F * static_cast<float>(visits));
-    }
-  }
-  const auto back = ParseGameLog(SerializeGameLog(old));
-  REQUIRE(back.ok());
-  CHECK(*back == log);
 }
 
 TEST_CASE("an action, a reward or an offset that was changed is named") {
@@ -274,10 +250,6 @@ TEST_CASE("a log that can't be replayed here says why") {
 
   log.rules_version = 99;
   CHECK(ReplayLog(log, s.program).status().code() == absl::StatusCode::kFailedPrecondition);
-  log = s.log;
-  log.offset_policy = "worst-fit";
-  CHECK_THAT(std::string(ReplayLog(log, s.program).status().message()),
-             Contains("worst-fit") && Contains("best-fit"));
   log = s.log;
   log.saved_ps.pop_back();
   CHECK_FALSE(ReplayLog(log, s.program).ok());

@@ -15,17 +15,15 @@ using testing::ProgramBuilder;
 using testing::TestHardware;
 
 Report Run(const std::shared_ptr<const Program>& program, const Hardware& hardware,
-           const Plan& plan, CopyDiscipline discipline = CopyDiscipline::kOneQueue) {
+           const Plan& plan) {
   const CostModel cost_model(program, hardware);
-  const auto report = Simulate(cost_model, plan, discipline);
+  const auto report = Simulate(cost_model, plan);
   INFO(report.status());
   REQUIRE(report.ok());
   return *report;
 }
 
-const CopyDiscipline kBoth[] = {CopyDiscipline::kOneQueue, CopyDiscipline::kTwoQueues};
-
-// These are XLA's own tests T3 to T6. One queue and two agree, because there is no write-back.
+// These are XLA's own tests T3 to T6.
 TEST_CASE("XLA's cases: a copy and nothing else") {
   for (const int64_t bytes : {8388608, 6291456}) {  // f32[1,1,1024,2048]; a slice f32[768,2048]
     ProgramBuilder b;
@@ -35,8 +33,7 @@ TEST_CASE("XLA's cases: a copy and nothing else") {
     const Hardware hardware = TestHardware(bytes);
     PlanBuilder plan(*program, hardware);
     plan.Prefetch(plan.Reside(p, 0, 0, 1), 0, 0);
-    for (const auto discipline : kBoth)
-      CHECK(Run(program, hardware, plan.plan, discipline).latency_ps == bytes);
+    CHECK(Run(program, hardware, plan.plan).latency_ps == bytes);
     CHECK(Run(program, hardware, AllMainPlan(*program, hardware)).latency_ps == 0);
   }
 }
@@ -68,13 +65,11 @@ TEST_CASE("XLA's cases: an instruction that leaves no bandwidth") {
   const Hardware hardware = TestHardware(32);
   PlanBuilder plan(*program, hardware);
   plan.Prefetch(plan.Reside(p, 0, 0, 2), 0, 1);
-  for (const auto discipline : kBoth) {
-    const Report report = Run(program, hardware, plan.plan, discipline);
-    CHECK(report.latency_ps == 48);
-    CHECK(report.compute_ps == 16);
-    CHECK(report.stall_ps == 32);
-    CHECK(report.stall_at_ps == std::vector<int64_t>{0, 32});
-  }
+  const Report report = Run(program, hardware, plan.plan);
+  CHECK(report.latency_ps == 48);
+  CHECK(report.compute_ps == 16);
+  CHECK(report.stall_ps == 32);
+  CHECK(report.stall_at_ps == std::vector<int64_t>{0, 32});
 }
 
 TEST_CASE("XLA's cases: a slice, a copy, and a copy under an addition") {
@@ -93,13 +88,11 @@ TEST_CASE("XLA's cases: a slice, a copy, and a copy under an addition") {
   plan.ServeAll(in_x);
   plan.ServeAll(in_y);
   plan.ServeAll(plan.Reside(sum, 512, 0, 2));
-  for (const auto discipline : kBoth) {
-    const Report report = Run(program, hardware, plan.plan, discipline);
-    CHECK(report.latency_ps == 1024);
-    CHECK(report.stall_at_ps == std::vector<int64_t>{512, 128});
-    CHECK(report.compute_ps == 384);
-    CHECK(report.prefetched_bytes == 1024);
-  }
+  const Report report = Run(program, hardware, plan.plan);
+  CHECK(report.latency_ps == 1024);
+  CHECK(report.stall_at_ps == std::vector<int64_t>{512, 128});
+  CHECK(report.compute_ps == 384);
+  CHECK(report.prefetched_bytes == 1024);
 }
 
 //   tick  0    1       x reads a (40) and writes o (20), 30 of compute; a copy of 25 hides behind

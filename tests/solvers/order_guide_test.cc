@@ -18,12 +18,11 @@ namespace {
 using testing::RandomProgram;
 using testing::TestHardware;
 
-std::shared_ptr<const Game> RandomOrderGame(Rng& rng, OffsetPolicy policy) {
+std::shared_ptr<const Game> GuidedGame(Rng& rng) {
   GameOptions options;
   options.kind = GameKind::kOrder;
   options.min_buffer_bytes = 0;
   options.candidates = 1 + static_cast<int>(rng.Below(12));
-  options.offset_policy = policy;
   Hardware hardware = TestHardware(6 + rng.Below(12));
   hardware.max_preloads = static_cast<int>(rng.Below(4));
   return *Game::Create(RandomProgram(rng, {.instructions = 24 + static_cast<int>(rng.Below(30)),
@@ -58,10 +57,9 @@ void RequireSame(const OrderState& a, const OrderState& b) {
 
 TEST_CASE("a game beside a guide comes out as one that is played alone") {
   Rng rng(1);
-  const auto policy = GENERATE(OffsetPolicy::kFirstFit, OffsetPolicy::kBestFit);
   int followed = 0, changed = 0;
   for (int n = 0; n < 150; ++n) {
-    const auto game = RandomOrderGame(rng, policy);
+    const auto game = GuidedGame(rng);
     OrderState played(game);
     PlayAtRandom(played, 1 << 20, rng);
     OrderGuide guide(played.tables());
@@ -98,7 +96,7 @@ TEST_CASE("a game beside a guide comes out as one that is played alone") {
 TEST_CASE("a guide that is replaced from some decision on is as one that was adopted whole") {
   Rng rng(2);
   for (int n = 0; n < 100; ++n) {
-    const auto game = RandomOrderGame(rng, OffsetPolicy::kBestFit);
+    const auto game = GuidedGame(rng);
     OrderState first(game);
     PlayAtRandom(first, 1 << 20, rng);
     OrderGuide guide(first.tables());

@@ -85,7 +85,7 @@ TEST_CASE("rent leaves its place to a buffer that saves more in less time") {
   CHECK(result->status == SolveStatus::kHeuristic);
 }
 
-TEST_CASE("a player that starts from rent's game is never slower") {
+TEST_CASE("annealing, which starts from rent's game, is never slower") {
   Rng rng(4);
   for (int i = 0; i < 20; ++i) {
     const auto game = MakeGame(RandomProgram(rng, {.instructions = 20}), TestHardware(12));
@@ -93,8 +93,7 @@ TEST_CASE("a player that starts from rent's game is never slower") {
     SolveLimits limits;
     limits.evaluations = 8;
     limits.seconds = 0;
-    for (const char* name : {"beam", "anneal", "evolution"})
-      CHECK(Solve(name, {game}, limits)->report.latency_ps <= rent->report.latency_ps);
+    CHECK(Solve("anneal", {game}, limits)->report.latency_ps <= rent->report.latency_ps);
   }
 }
 

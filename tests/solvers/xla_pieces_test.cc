@@ -12,7 +12,6 @@
 #include "mallocgame/replay/program_file.h"
 #include "mallocgame/solvers/xla/heap.h"
 #include "mallocgame/solvers/xla/heuristic.h"
-#include "mallocgame/solvers/xla/named_pieces.h"
 #include "tests/catch.h"
 #include "tests/support/plans.h"
 #include "tests/support/play.h"
@@ -283,51 +282,6 @@ TEST_CASE("pieces: a wrong answer is refused, and says what was wrong") {
       return absl::UnavailableError("no answer today");
     };
     CHECK(sample.Plan(pieces).status() == absl::UnavailableError("no answer today"));
-  }
-}
-
-TEST_CASE("named pieces: all make valid plans, and weight 0 is XLA's own") {
-  int others = 0;
-  for (const NamedXlaPiece& named : NamedXlaPieces()) {
-    for (const std::string weight : {"0", "0.5"}) {
-      XlaPieces pieces;
-      const std::string name = std::string(named.name) + (named.weighted ? ":" + weight : "");
-      REQUIRE(SetXlaPiece(named.piece, name, pieces).ok());
-      for (uint64_t seed = 0; seed < 60; ++seed) {
-        Rng rng(seed, 6);
-        const auto game = RandomGameOfPieces(rng);
-        const auto outcome = PlanWithPieces(*game, Deadline(), pieces);
-        INFO(std::string(named.piece)
-             << "=" << name << ", seed " << seed << ": " << outcome.status().ToString());
-        REQUIRE(outcome.ok());
-        REQUIRE(Validate(game->program(), game->hardware(), outcome->plan).ok());
-        const bool same = outcome->plan == PlanLikeXla(*game, Deadline()).plan;
-        if (named.name == "xla" || (named.weighted && weight == "0")) REQUIRE(same);
-        others += !same;
-      }
-    }
-  }
-  CHECK(others > 200);
-}
-
-TEST_CASE("named pieces: a list sets each once, and what is unknown is named") {
-  const auto pieces = XlaPiecesOf("order=size, begins=crowding:1.5,retry=once");
-  REQUIRE(pieces.ok());
-  CHECK(pieces->order);
-  CHECK(pieces->begins);
-  CHECK(pieces->retry);
-  CHECK(!pieces->offset);
-  CHECK(!pieces->repack);
-  CHECK(XlaPiecesOf("").ok());
-  for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
-           {"order=size,order=time", "pieces: found 'order' twice"},
-           {"sort=size", "pieces: found 'sort', allowed: order, begins, retry, offset, repack"},
-           {"offset=next-fit", "offset: found 'next-fit', allowed: xla, first-fit"},
-           {"begins=crowding", "begins: found 'crowding', allowed: xla, latest"},
-           {"begins=crowding:-1", "begins: found 'crowding:-1'"},
-           {"order=size:2", "order: found 'size:2'"}}) {
-    CHECK_THAT(std::string(XlaPiecesOf(text).status().message()),
-               Catch::Matchers::Contains(message));
   }
 }
 

@@ -225,6 +225,11 @@ class Plan:
 
         InvalidInputError: it is malformed, or a plan of another program.
         """
+    def rebased_on(self, program: Program) -> Plan:
+        """Returns the same plan of a program that differs from its own in prices only.
+
+        InvalidInputError: it is no plan of that program.
+        """
     @staticmethod
     def of(
         program: Program,
@@ -681,9 +686,6 @@ class GameLog:
     def rules_version(self) -> int:
         """The RULES_VERSION of the rules that were played."""
     @property
-    def offset_policy(self) -> str:
-        """How offsets in fast memory were chosen."""
-    @property
     def solver(self) -> str:
         """The name of the solver that played; empty if it is not known."""
     @property
@@ -751,12 +753,9 @@ def all_main_plan(program: Program, hardware: Hardware | None = None) -> Plan:
 def validate(program: Program, plan: Plan, hardware: Hardware | None = None) -> Verdict:
     """Judges whether the hardware (None: the program's own) can carry out a plan."""
 
-def simulate(
-    program: Program, plan: Plan, hardware: Hardware | None = None, discipline: str = "one_queue"
-) -> Report:
+def simulate(program: Program, plan: Plan, hardware: Hardware | None = None) -> Report:
     """Returns what a plan costs.
 
-    discipline: "one_queue" (the game's rule) or "two_queues" (XLA's runtime simulator).
     InvalidInputError: the plan is not one of this program.
     """
 
@@ -766,16 +765,6 @@ def timeline(program: Program, plan: Plan, hardware: Hardware | None = None) -> 
     All trips of a tick count together: compute_ps, stall_ps (before it), idle_ps (of compute_ps,
     left to copies), copied_ps (of idle_ps, used by copies) i8, source u1 (0 free, 1 exact, 2
     predicted, 3 unpriced, 4 roofline, 5 nothing but a wait for links, 6 kernel).
-    """
-
-def drafting_solver(
-    name: str, draft: Callable[[float, Callable[[], bool]], Plan | None], portfolio_share: float
-) -> NamedSolver:
-    """Returns a solver that makes its plans from drafts.
-
-    draft(seconds, stopped) returns one, a plan that need not be valid, or None. seconds is 0
-    without a limit; once stopped() is true it should return soon. portfolio_share: of the limits of
-    `portfolio`, on one core; 0: no member.
     """
 
 def solver_names() -> list[str]:
@@ -805,45 +794,8 @@ def solve_game(
     extra_solvers: Sequence[NamedSolver] = ...,
     prices: Prices | None = ...,
     stop: Callable[[], bool] | None = ...,
-    weights: NDArray[np.float32] | None = ...,
 ) -> SolveResult:
     """See mallocgame.solve."""
-
-LEARNED_SIZES: dict[str, int]
-"""What the network of the solver `learned` has: pieces of time, features, outputs ..."""
-
-@final
-class LearningGame:
-    """Games of one program's order game by the advice of the solver `learned`, for its training.
-
-    Rows are runs: what one residence may serve (mallocgame/solvers/learned).
-    """
-
-    def __init__(self, game: Game) -> None:
-        """A time game's order game is played."""
-    def __len__(self) -> int:
-        """The number of runs."""
-    def play(self, weights: NDArray[np.float32], styles: NDArray[np.float32]) -> NDArray[np.int64]:
-        """The latencies in picoseconds of games with the network's weights in each style."""
-    def advice(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        """[runs, 6]: importance, what late, early, preload and split are worth, and the saving."""
-    def services_of(self, plan: Plan) -> NDArray[np.uint8]:
-        """What a plan does with each run: skip, late, early, preload, split are 0 to 4."""
-    @property
-    def parents(self) -> NDArray[np.int32]:
-        """The run that each is a part of; -1: it is a buffer's whole life."""
-    @property
-    def services(self) -> NDArray[np.bool_]:
-        """[runs, 5]: whether a service can be legal."""
-    @property
-    def features(self) -> NDArray[np.float32]:
-        """[runs, features]: what the network reads of each run."""
-    @property
-    def columns(self) -> dict[str, NDArray[np.float32]]:
-        """What else it reads: begin, end, fetch_begin and need in pieces of time, bytes, ..."""
-
-def bundled_weights() -> NDArray[np.float32]:
-    """The weights of the solver `learned`: of the network, then of each style."""
 
 def plan_like_xla(
     game: Game,
@@ -864,64 +816,6 @@ def plan_like_xla(
     InvalidInputError: there is no such access or buffer, or the twin does not know a setting.
     """
 
-@final
-class BeginsQuestion:
-    """A use that is to be prefetched: mallocgame.laboratory.Pieces.begins. It must not be kept.
-
-    InvalidInputError: it is used after the call that it was given to, or a tick is out of range.
-    """
-
-    @property
-    def buffer(self) -> int:
-        """The buffer to be copied."""
-    @property
-    def access(self) -> int:
-        """The use."""
-    @property
-    def size_bytes(self) -> int:
-        """The size of the buffer."""
-    @property
-    def retry(self) -> int:
-        """How often the buffer was undone before."""
-    @property
-    def first(self) -> int:
-        """The first tick at which the copy may begin."""
-    @property
-    def end(self) -> int:
-        """The tick at which the copy ends; it begins before."""
-    @property
-    def held_until(self) -> int:
-        """The bytes are taken from the begin to this tick, later uses not counted."""
-    @property
-    def preferred_ps(self) -> float:
-        """The time of instructions in which XLA hides the copy best."""
-    @property
-    def capacity_bytes(self) -> int:
-        """The bytes of fast memory that may be given away."""
-    def may_begin(self, begin: int) -> bool:
-        """Says whether the window from `begin` lies in the loop or branch of its end."""
-    def hidden_ps(self, begin: int) -> float:
-        """Adds up the instructions in the window, weighted by loops, all in main memory."""
-    def by_xla(self, start: int | None = ...) -> NDArray[np.int32]:
-        """Returns XLA's own begins, the best first; with `start` those around it."""
-    def free(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Returns the ranges of bytes that are free at all ticks of [begin, end): [ranges, 2]."""
-    def most_used(self, begin: int, end: int) -> int:
-        """Returns the most bytes that are taken at any tick of [begin, end)."""
-
-def plan_with_pieces(
-    game: Game,
-    order: object = ...,
-    begins: object = ...,
-    retry: object = ...,
-    offset: object = ...,
-    repack: object = ...,
-) -> tuple[Plan, NDArray[np.int32], dict[str, int]]:
-    """See mallocgame.laboratory.plan_like_xla: (plan, order, counts)."""
-
-def named_pieces() -> list[tuple[str, str, bool, str]]:
-    """Returns (piece, name, whether a weight follows, what it does) of all that have a name."""
-
 def import_modules(
     module: bytes,
     hardware: Hardware,
@@ -936,6 +830,23 @@ def import_modules(
 ) -> Program:
     """See mallocgame.import_hlo."""
 
+def write_plan(
+    program: Program,
+    plan: Plan,
+    module: bytes,
+    buffer_assignment: bytes,
+    hardware: Hardware | None = None,
+) -> tuple[bytes, bytes]:
+    """Writes a plan into what the compiler's first phase gives with memory space assignment off.
+
+    module, buffer_assignment: its `opt_hlo` and `buffer_assignment`, decompressed, of which
+    `program` was imported. hardware: None is the program's own.
+
+    Returns both anew, for the later phases. InvalidInputError: the plan breaks a rule, or the
+    messages are damaged or of another program. MallocGameError names the instruction, and what of
+    the plan can't be written there.
+    """
+
 def find_uses(
     program: Program, module: bytes
 ) -> list[tuple[int, int, tuple[int, ...], int | None]]:
@@ -944,6 +855,87 @@ def find_uses(
     module: its bytes, decompressed. Each is (access, operand number or -1 for the result, index of
     the array in a tuple, the memory space that a kernel requires or None). InvalidInputError: the
     program was made of another module.
+    """
+
+class InstructionPlacement:
+    """Where the arrays of one instruction lie, and what else its isolated module depends on.
+
+    operands: the memory spaces of each operand's arrays, depth first; results: those of the result.
+    values: by operand, the first operand that is the same value. shared: (operand, array of it,
+    array of the result) that lie in the same bytes; not in the hash, but in the code, so that what
+    is kept by hash is kept by these too. backend_config, channel_id: those of the instruction in
+    its scheduled module; empty and 0 leave those of the isolated module.
+    """
+
+    def __init__(
+        self,
+        *,
+        operands: list[list[int]],
+        results: list[int],
+        values: list[int],
+        shared: list[tuple[int, int, int]] = ...,
+        backend_config: bytes = ...,
+        channel_id: int = ...,
+    ) -> None:
+        """Describes a placement, as PlacedModule.placement() does."""
+    @property
+    def operands(self) -> list[list[int]]:
+        """The memory spaces of each operand's arrays, depth first."""
+    @property
+    def results(self) -> list[int]:
+        """The memory spaces of the result's arrays."""
+    @property
+    def values(self) -> list[int]:
+        """By operand, the first operand that is the same value."""
+    @property
+    def shared(self) -> list[list[int]]:
+        """(operand, array of it, array of the result) that lie in the same bytes."""
+    @property
+    def backend_config(self) -> bytes:
+        """Of the instruction in its scheduled module; empty: that of the isolated one."""
+    @property
+    def channel_id(self) -> int:
+        """Of the instruction in its scheduled module; 0: that of the isolated one."""
+
+class PlacedModule:
+    """A scheduled module with its buffer assignment: where the arrays of each instruction lie."""
+
+    def __init__(self, module: bytes, buffer_assignment: bytes) -> None:
+        """Reads an HloModuleProtoWithConfig and a BufferAssignmentProto. InvalidInputError."""
+
+    def placement(self, instructions: list[str]) -> InstructionPlacement:
+        """Returns the placement of instructions that have one hash, and so one isolated module.
+
+        It is that of the first of them in the module, with the arrays that any of them shares.
+        InvalidInputError: there is no such instruction, or the list is empty.
+        """
+
+def place_isolated_module(isolated: bytes, placement: InstructionPlacement, name: str) -> bytes:
+    """Returns the isolated module for another placement of its root.
+
+    isolated: an HloModuleProtoWithConfig. name: the name of the module that is returned.
+    InvalidInputError: it is no isolated module, or the placement is of another instruction.
+    """
+
+def read_lowered_program(isa_program_proto: bytes) -> tuple[str, dict[str, str]]:
+    """Returns a program's name, a hash if others call it, and {instruction: hash that it calls}."""
+
+def read_estimated_cycles(compiler_metadata: bytes) -> dict[str, int]:
+    """Returns the compiler's estimate of cycles by instruction; those without one are left out."""
+
+def check_phase_module(
+    original_module: bytes,
+    original_assignment: bytes,
+    module: bytes,
+    assignment: bytes,
+    hardware: Hardware,
+) -> None:
+    """Says whether an assigned module may be linked.
+
+    original_module, original_assignment: what the compiler's first phase gives with memory space
+    assignment off (an HloModuleProtoWithConfig and a BufferAssignmentProto, decompressed). module,
+    assignment: the same two, assigned. InvalidInputError: the message begins with the rule that is
+    broken, such as "rule overlap: ".
     """
 
 def read_file(path: str | bytes) -> bytes:
@@ -1392,3 +1384,51 @@ class Placement:
 
 def placement_searches() -> list[str]:
     """Returns the names that Placement.search takes."""
+
+class PjrtCompiler:
+    """A compiler behind the PJRT C API, such as libtpu, and the chips that it compiles for.
+
+    It belongs in a process of its own, because it ends the process where a check of its own fails.
+    What it refuses is a MallocGameError whose message begins with the code of its status.
+    """
+
+    def __init__(
+        self, library: str, topology: str, options: Mapping[str, str | Sequence[int]]
+    ) -> None:
+        """library: path of the shared library. options: those of the topology."""
+    @property
+    def api_version(self) -> str:
+        """The version of the PJRT C API, such as "0.90"."""
+    @property
+    def has_phases(self) -> bool:
+        """Whether it can run phases of a compile one by one."""
+    def compile(self, format: str, program: bytes, options: bytes) -> bytes:
+        """Returns the serialized executable.
+
+        format: "mlir", of StableHLO as a portable artifact, or "hlo", of a HloModuleProto.
+        options: those of compile_options().
+        """
+    def run_phase(self, phase: str, programs: Sequence[bytes], options: bytes) -> list[bytes]:
+        """Runs one phase on serialized partial programs, and returns those that it gives."""
+
+def compile_options(
+    num_partitions: int, overrides: Mapping[str, bool | int | float | str]
+) -> bytes:
+    """Returns XLA's serialized options for one partition on each of the first devices.
+
+    overrides: the compiler's options by name. It reads a text as whatever the option is.
+    """
+
+def parse_partial_program(data: bytes) -> tuple[bytes, bool, str, str, tuple[str, ...], str, str]:
+    """Returns the fields of mallocgame.xla.partial_programs.PartialProgram. InvalidInputError."""
+
+def serialize_partial_program(
+    program: bytes,
+    compressed: bool,
+    format: str,
+    generating_phase: str,
+    next_phases: Sequence[str],
+    version: str,
+    name: str,
+) -> bytes:
+    """Returns the bytes of a partial program that has these fields."""

@@ -1,27 +1,13 @@
 """solve: one door to every solver."""
 
-import importlib.util
-import math
 import os
 from collections.abc import Callable, Sequence
 
 from mallocgame import _arguments
-from mallocgame._core import (
-    Game,
-    Hardware,
-    NamedSolver,
-    Plan,
-    Prices,
-    Program,
-    SolveResult,
-    drafting_solver,
-    solve_game,
-)
-from mallocgame._learned.weights import load_weights
-from mallocgame.errors import InvalidInputError, MissingExtraError
+from mallocgame._core import Game, Hardware, NamedSolver, Prices, Program, SolveResult, solve_game
+from mallocgame.errors import InvalidInputError
 
 AGENTS = ("muzero", "egrl")  # solvers that need Torch; what `train` trains
-MILP = "milp"  # the solver that needs highspy
 
 
 def solve(
@@ -37,13 +23,12 @@ def solve(
     prices: Prices | None = None,
     game: str | None = None,
     stop: Callable[[], bool] | None = None,
-    weights: str | os.PathLike[str] | None = None,
 ) -> SolveResult:
     """Lets a solver find a plan.
 
     program: a Program, or a Game where it needs other rules than the default ones.
-    solver: one of solver_names(); with highspy also `milp`; with Torch also `egrl`, which trains as
-    it solves, and `muzero`, which needs a checkpoint.
+    solver: one of solver_names(); with Torch also `egrl`, which trains as it solves, and `muzero`,
+    which needs a checkpoint.
     seconds: wall time; 0 is no limit. A solver that needs less returns earlier.
     evaluations: complete games or plans that are looked at; 0 is no limit. With it, and seconds=0,
     the result depends on the seed only.
@@ -62,7 +47,6 @@ def solve(
     "order" for `egrl`, the game that an agent was trained in, or the kind of the Game given.
     stop: asked some times a second; once it returns True, the solver ends with the best plan so
     far, and its status is "stopped" where it would have gone on.
-    weights: a file of `mallocgame train learned`, in place of the solver learned's own weights.
 
     Ctrl-C ends the solver too, without a plan. InvalidInputError: there is no such solver, it does
     not play that game, the hardware or the game is given twice, or a limit is out of range.
@@ -84,8 +68,6 @@ def solve(
     else:
         own = next((other.game for other in extra_solvers if other.name == solver), "time")
         played = Game(program, hardware=hardware, seed=seed, game=game or own)
-    if solver == MILP:
-        extra_solvers = [*extra_solvers, _milp_solver(played)]
     return solve_game(
         played,
         solver,
@@ -96,19 +78,7 @@ def solve(
         list(extra_solvers),
         prices,
         _arguments.function("stop", stop),
-        None if weights is None else load_weights(weights),
     )
-
-
-def _milp_solver(game: Game) -> NamedSolver:
-    def draft(seconds: float, stopped: Callable[[], bool]) -> Plan | None:
-        from mallocgame._bounds.draft import draft_plan
-
-        return draft_plan(game.program, game.hardware, seconds or math.inf, stopped)
-
-    if importlib.util.find_spec("highspy") is None:
-        raise MissingExtraError("solver 'milp' needs highspy", "bounds")
-    return drafting_solver(MILP, draft, portfolio_share=0)
 
 
 def _untrained(agent: str) -> NamedSolver:

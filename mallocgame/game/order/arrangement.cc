@@ -306,7 +306,6 @@ int64_t Arrangement::FindOffset(const PlannedResidence& planned, Tick begin) con
     return true;
   });
   const int64_t bytes = size(planned), alignment = tables_->game.hardware().alignment_bytes;
-  const bool first_fit = tables_->game.options().offset_policy == OffsetPolicy::kFirstFit;
   int64_t best = -1, smallest = 0;
   // Exact, so that it doesn't matter in which order the others were placed.
   Int128 least = 0;
@@ -316,7 +315,7 @@ int64_t Arrangement::FindOffset(const PlannedResidence& planned, Tick begin) con
       const int64_t shared = std::min(by.top, offset + bytes) - std::max(by.offset, offset);
       if (shared > 0) loss += static_cast<Int128>(shared) * by.ps;
     }
-    const bool more = loss > least || (loss == least && (first_fit || gap >= smallest));
+    const bool more = loss > least || (loss == least && gap >= smallest);
     if (best >= 0 && more) return;
     best = offset;
     smallest = gap;

@@ -222,14 +222,6 @@ class Describing {
 
 }  // namespace
 
-float MeanOfPieces(const double* before, float begin, float end) {
-  const auto sum = [before](double x) {
-    const int p = std::min(static_cast<int>(x), kPieces - 1);
-    return before[p] + (before[p + 1] - before[p]) * (x - p);
-  };
-  return static_cast<float>((sum(end) - sum(begin)) / (static_cast<double>(end) - begin));
-}
-
 RunGraph::RunGraph(const OrderTables& tables) { Describing(tables, *this).Fill(); }
 
 }  // namespace mallocgame

@@ -1,5 +1,5 @@
 // What a network reads of a whole order game at once: the runs, what each one is by itself, and
-// where in time they meet. The network of the solver `learned` and those of EGRL do.
+// where in time they meet. Those of EGRL do.
 #ifndef MALLOCGAME_GAME_ORDER_RUN_GRAPH_H_
 #define MALLOCGAME_GAME_ORDER_RUN_GRAPH_H_
 
@@ -68,10 +68,6 @@ struct RunGraph {
   // is held; of its bytes; and of its importance: what it saves for each byte and time held.
   std::vector<float> log_saving, log_held, log_bytes, log_importance;
 };
-
-// The mean of a function that is constant in each piece, from its sums before each piece: of
-// kPieces + 1 numbers. They are doubles: most intervals are short.
-float MeanOfPieces(const double* before, float begin, float end);
 
 }  // namespace mallocgame
 

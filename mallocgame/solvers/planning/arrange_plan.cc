@@ -15,14 +15,14 @@
 namespace mallocgame {
 namespace {
 
-constexpr double kCold = 1e-6;               // the last temperature, as a share of the latency
+constexpr double kHot = 3e-4, kCold = 1e-6;  // the first and last temperature, of the latency
 constexpr int64_t kEvaluationsPerLook = 16;  // evaluations for each look at the clock
 constexpr int64_t kSmallBytes = 16 << 10;    // smaller buffers are seldom worth a change
 
 class ArrangementAnnealing {
  public:
-  ArrangementAnnealing(const Game& game, const Plan& plan, uint64_t seed, double heat)
-      : program_(game.program()), arranger_(game, plan), cooling_{heat, kCold}, rng_(seed, 4) {
+  ArrangementAnnealing(const Game& game, const Plan& plan, uint64_t seed)
+      : program_(game.program()), arranger_(game, plan), cooling_{kHot, kCold}, rng_(seed, 4) {
     // Buffers that must be in fast memory keep their wishes and choose first.
     std::vector<bool> required(program_.buffers().size());
     for (const AccessId id : game.options().required)
@@ -207,13 +207,13 @@ class ArrangementAnnealing {
 }  // namespace
 
 Arranged ArrangePlan(const Game& game, const Plan& plan, uint64_t seed,
-                     const std::function<double(int64_t)>& progress, double heat) {
+                     const std::function<double(int64_t)>& progress) {
   const auto latency_of = [&game](const Plan& judged) {
     const auto report = Simulate(game.cost_model(), judged);
     MG_CHECK(report.ok());
     return report->latency_ps;
   };
-  auto [found, evaluations] = ArrangementAnnealing(game, plan, seed, heat).Run(progress);
+  auto [found, evaluations] = ArrangementAnnealing(game, plan, seed).Run(progress);
   Arranged arranged = {plan, latency_of(plan), evaluations};
   const int64_t latency_ps = latency_of(found);
   if (Validate(game.program(), game.hardware(), plan).ok()) {

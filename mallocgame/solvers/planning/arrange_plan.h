@@ -18,16 +18,13 @@ struct Arranged {
   int64_t evaluations = 0;
 };
 
-// The temperature at which annealing begins, as a share of the latency.
-inline constexpr double kArrangingHeat = 3e-4;
-
 // `plan` must be well formed. If it isn't valid, the result is the best arrangement of what it
 // serves from fast memory. What `plan` serves from there of the accesses that the game's options
 // require, the result serves from there too, if `plan` is valid. `progress` gets the number of
 // evaluations so far and returns the share of the limits that is used up; at 1 the search ends. If
-// `progress` depends on nothing else, the result depends on the plan, the seed and `heat` only.
+// `progress` depends on nothing else, the result depends on the plan and the seed only.
 Arranged ArrangePlan(const Game& game, const Plan& plan, uint64_t seed,
-                     const std::function<double(int64_t)>& progress, double heat = kArrangingHeat);
+                     const std::function<double(int64_t)>& progress);
 
 }  // namespace mallocgame
 

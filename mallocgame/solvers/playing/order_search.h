@@ -14,10 +14,9 @@
 
 namespace mallocgame {
 
-// PlayAnneal and PlayBeam (players.h) of an order game. Annealing plays it with kMaxCandidates,
-// whatever the game shows itself.
+// PlayAnneal (players.h) of an order game. It is played with kMaxCandidates, whatever the game
+// shows itself.
 bool AnnealOrderGame(const Game& game, Budget& budget);
-bool BeamOrderGame(const Game& game, Budget& budget);
 
 class OrderSearch {
  public:

@@ -7,9 +7,8 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/solvers/game_variants.h"
-#include "mallocgame/solvers/learned/learned.h"
-#include "mallocgame/solvers/learned/weights.h"
 #include "mallocgame/solvers/playing/rent.h"
+#include "mallocgame/solvers/styles/styles.h"
 
 namespace mallocgame {
 
@@ -43,9 +42,9 @@ absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const So
 
 FollowedPlan StartingPlan(const Game& game, const Deadline& deadline) {
   const State rent = BestRentGame(*TimeGameOf(game), deadline.Share(0.5), /*small_buffers=*/true);
-  AdvisedPlan advised = PlayLearned(game, BundledWeights(), deadline);
-  if (advised.latency_ps >= rent.latency_ps()) return {rent.ToPlan()};
-  return {std::move(advised.plan), std::move(advised.served)};
+  StyledPlan styled = PlayStyles(game, deadline);
+  if (styled.latency_ps >= rent.latency_ps()) return {rent.ToPlan()};
+  return {std::move(styled.plan), std::move(styled.served)};
 }
 
 }  // namespace mallocgame

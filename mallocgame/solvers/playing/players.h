@@ -23,10 +23,7 @@ bool PlayGreedy(const Game& game, Budget& budget);
 // `prices` are tried beside rent's own unless they are null.
 bool PlayRent(const Game& game, const Prices* prices, Budget& budget);
 bool PlayAnneal(const Game& game, Budget& budget);
-bool PlayEvolution(const Game& game, Budget& budget);
-bool PlayGreedyDp(const Game& game, Budget& budget);
 bool PlayRandom(const Game& game, Budget& budget);
-bool PlayBeam(const Game& game, Budget& budget);
 
 struct ExactOutcome {
   bool optimal = false;  // the best play is proven to be one
@@ -42,8 +39,8 @@ absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget);
 absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const SolveLimits& limits,
                                            const std::function<bool(const Game&, Budget&)>& play);
 
-// Where searches of the order game start: the better one of rent's best game and of the best that
-// is played by the advice of learned's network. Each has half of the time until `deadline`.
+// Where searches of the order game start: the better one of rent's best game and of the best game
+// in a style. Each has half of the time until `deadline`.
 FollowedPlan StartingPlan(const Game& game, const Deadline& deadline);
 
 // The action whose saving exceeds its rent, in picoseconds, the most. Ties go to Drop, which takes

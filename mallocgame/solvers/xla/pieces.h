@@ -2,8 +2,7 @@
 // question and answers it; an empty function is XLA's own piece. The loop around them stays XLA's.
 //
 // A wrong answer, and an error that a piece returns, end the allocation with that error. A question
-// and what it refers to must not be kept. docs/laboratory.md has examples; named_pieces.h has
-// pieces by name.
+// and what it refers to must not be kept. docs/xla-heuristic.md has an example.
 #ifndef MALLOCGAME_SOLVERS_XLA_PIECES_H_
 #define MALLOCGAME_SOLVERS_XLA_PIECES_H_
 

@@ -8,7 +8,6 @@
 
 #include "agents/muzero/value_scale.h"
 #include "mallocgame/game/order/order_state.h"
-#include "mallocgame/game/order/run_prices.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
 
@@ -143,51 +142,6 @@ TEST_CASE(
     const auto its = static_cast<double>(decided.latency_ps - baseline.decided()[next].latency_ps);
     REQUIRE(task.Lead(*position) == Approx((saved - its) / task.unit_ps()).margin(1e-6));
   }
-}
-
-TEST_CASE("space that the agent holds beyond the baseline costs its price until the game is over") {
-  Config config = TinyConfig("order");
-  int dearer = 0;
-  Rng rng(9);
-  for (uint64_t seed = 0; seed < 30; ++seed) {
-    const auto problem = TinyProblem(seed, 14);
-    REQUIRE(Set(config, "potential", "0").ok());
-    const Task plain = TaskFor(problem, config);
-    REQUIRE(Set(config, "potential", "2").ok());
-    const Task priced = TaskFor(problem, config);
-    REQUIRE(plain.baseline() == priced.baseline());
-    const PriceSums prices(RunPrices(priced.game().order_tables()));
-    const auto& buffers = priced.game().order_tables().arrangement.tables.buffers;
-    const auto rent_of = [&](const OrderState& state) {
-      double rent = 0;
-      for (const PlannedResidence& placed : state.arrangement().placed())
-        rent += 2 * prices.OfSpace(buffers[placed.buffer].size_bytes, placed.begin, placed.end);
-      return rent;
-    };
-    const auto position = priced.game().Start();
-    const auto& state = static_cast<const OrderState&>(*position);
-    // The first decision: the baseline's residences for the same accesses are known from its game.
-    OrderState baseline(priced.shared_game());
-    for (const uint8_t action : priced.baseline()) REQUIRE(baseline.TryApply(action));
-    while (!position->IsTerminal()) {
-      const ActionSet legal = position->legal_actions();
-      REQUIRE(position->Apply(legal[rng.Below(static_cast<uint32_t>(legal.size()))]).ok());
-      const double beyond = (plain.Lead(*position) - priced.Lead(*position)) * plain.unit_ps();
-      if (position->IsTerminal()) {
-        REQUIRE(beyond == 0);
-      } else {
-        // What the baseline holds for these accesses is some of what it holds at all. Each price is
-        // rounded to a picosecond.
-        const double rounded =
-            1 + 0.5 * static_cast<double>(state.arrangement().placed().size() +
-                                          baseline.arrangement().placed().size());
-        REQUIRE(beyond <= rent_of(state) + rounded);
-        REQUIRE(beyond >= rent_of(state) - rent_of(baseline) - rounded);
-        dearer += beyond > 1;
-      }
-    }
-  }
-  REQUIRE(dearer > 20);
 }
 
 TEST_CASE("a followed game begins as told and then does as the one it follows") {

@@ -235,7 +235,7 @@ TEST_CASE("demonstrations are whole games of the problem, one of each player") {
   REQUIRE(few.size() == 4);
   REQUIRE(more.size() == 6);
   REQUIRE(few[1].result.found_by == "rent");
-  REQUIRE(few[2].result.found_by == "learned");
+  REQUIRE(few[2].result.found_by == "styles");
   for (const Demonstration& demonstration : more) {
     const auto end = PositionAfter(*game, demonstration.actions);
     REQUIRE(end->IsTerminal());
@@ -281,22 +281,23 @@ TEST_CASE("of the order games the most promising is chosen, and its plays are it
   REQUIRE(MostPromising(time_game, results) == time_game);
 }
 
-TEST_CASE("the best game that follows learned's is among the results, in whichever game that is") {
+TEST_CASE(
+    "the best game that follows that of styles is among the results, in whichever game that is") {
   int in_its_own = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const auto game = GameFor(TinyProblem(seed, 14), TinyConfig("order"));
     auto results = *AskDemonstrators({game}, 0, 1, nullptr);
-    const auto learned = std::find_if(results.begin(), results.end(), [](const SolveResult& found) {
-      return found.found_by == "learned";
+    const auto styled = std::find_if(results.begin(), results.end(), [](const SolveResult& found) {
+      return found.found_by == "styles";
     });
-    REQUIRE(learned != results.end());
-    const FollowedPlan followed = {learned->plan, learned->served};
+    REQUIRE(styled != results.end());
+    const FollowedPlan followed = {styled->plan, styled->served};
     const auto starts = OrderStarts(*game, &followed, Deadline());
     const auto best = std::find_if(starts.begin(), starts.end(),
                                    [](const OrderStart& start) { return start.follows; });
     REQUIRE(AddOrderStarts(*game, Deadline(), results).ok());
     const auto added = std::count_if(results.begin(), results.end(), [&](const SolveResult& found) {
-      return found.found_by == "learned" && found.game != nullptr &&
+      return found.found_by == "styles" && found.game != nullptr &&
              found.game->options() == best->game->options() &&
              found.report.latency_ps == best->latency_ps;
     });

@@ -161,24 +161,30 @@ class Tune(Command):
     complete = False
 
     def arguments(self, folder: pathlib.Path) -> list[object]:
-        command = ["xla", "tune", "mlp_train_adam_b512", "--seconds", 8, "--compiles", 1]
-        kept = ["-o", folder / "options.json", "--options", folder / "options"]
-        return [*command, *kept, "--cache", folder / "cache"]
+        command = ["xla", "tune", "mlp_train_adam_b512", "--seconds", 20]
+        return [*command, "-o", folder / "tuned", "--cache", folder / "cache"]
 
     def kept(self, folder: pathlib.Path) -> dict[str, str]:
-        files = [*(folder / "options").glob("*.json"), *folder.glob("options.json")]
-        found = {path.name: str(json.loads(path.read_text())["verified_ps"]) for path in files}
+        found = {path.name: str(_cost_ps(path)) for path in (folder / "tuned").glob("*.mgx")}
         entries = (folder / "cache").glob("*.zip")
         return found | {path.name: _digest(path) for path in entries}
 
     def lost(self, before: dict[str, str], after: dict[str, str]) -> Try | None:
-        # Options may become faster ones. The cache's entries stay what they are.
+        # Programs may become faster ones. The cache's entries stay what they are.
         slower = {
             name: value
             for name, value in before.items()
-            if not (name.endswith(".json") and int(after.get(name, value)) <= int(value))
+            if not (name.endswith(".mgx") and int(after.get(name, value)) <= int(value))
         }
         return super().lost(slower, after)
+
+
+def _cost_ps(path: pathlib.Path) -> int:
+    """What a tuned program says that it costs, if its executable is whole."""
+    with zipfile.ZipFile(path) as file:
+        about = json.loads(file.read("about.json"))
+        assert hashlib.sha256(file.read("executable")).hexdigest() == about["sha256"]
+    return int(about["about"]["cost_ps"])
 
 
 class Offline(Command):

@@ -26,9 +26,9 @@ _KINDS = (
     "prints no end of a line",
     "answers with a number",
     "fills the disk",
-    "dumps nothing",
-    "dumps garbage",
-    "returns another program",
+    "gives nothing",
+    "gives garbage",
+    "gives what belongs to another program",
 )
 _JOBS = 3  # the first that goes wrong is the 1st, 2nd or 3rd
 _TUNE = ALL["xla tune"]
@@ -129,7 +129,7 @@ def _bomb(entries: list[pathlib.Path]) -> None:
     for path in entries:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as entry:
             entry.writestr("key", path.stem)
-            for name in ("before", "assigned", "priced"):
+            for name in ("0", "1", "2"):
                 with entry.open(name, "w", force_zip64=True) as file:
                     for _ in range(1 << 10):
                         file.write(b"\0" * (1 << 20))

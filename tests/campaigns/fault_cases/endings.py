@@ -8,7 +8,7 @@ import signal
 import time
 
 from fault_cases.campaign import BAD, SURVIVED, TOLD, Case, Try
-from fault_cases.commands import ALL, Command, Compare, References, Solve, Tune
+from fault_cases.commands import ALL, Command, Compare, References, Solve
 from fault_cases.judging import again, compared, how_it_ended
 from fault_cases.processes import Ended, Running
 
@@ -93,8 +93,7 @@ def _signal(
     # comes while it runs code made from text, as packages do when they are imported.
     found = how_it_ended(ended, signalled=(130, -signal.SIGINT))
     there = command.stream(place)
-    written = there or (place / "options.json").exists()
-    if isinstance(command, Solve | Compare | Tune) and ended.stdout and not written:
+    if isinstance(command, Solve | Compare) and ended.stdout and not there:
         return Try(BAD, f"it reports what it did not write: {ended.stdout[-500:]}")
     if "False" in there.values():
         return Try(BAD, "its plan is not valid")

@@ -1,7 +1,7 @@
 """Stands in for the compiler's process: it passes jobs on, and from one job on it misbehaves.
 
 KIND says what it does, FROM_JOB from which job on, REAL_WORKER who answers those before, and
-OTHER_PROGRAM is a cache of answers for another program.
+OTHER_PROGRAM is a cache of answers to other jobs. Jobs are phases of a compile.
 """
 
 import json
@@ -12,9 +12,6 @@ import subprocess
 import sys
 import time
 import zipfile
-
-_ENDS = ("after_optimizations_before_buffer_assignment", "after_optimizations", "after_codegen")
-_FIELDS = ("before", "assigned", "priced")
 
 
 def _misbehave(kind: str, job: dict) -> None:
@@ -32,27 +29,30 @@ def _misbehave(kind: str, job: dict) -> None:
         while True:
             os.write(1, b"x" * (1 << 16))
     elif kind == "fills the disk":
-        pathlib.Path(job["dump"]).mkdir()
-        with open(pathlib.Path(job["dump"]) / "m.after_codegen.hlo.pb", "wb") as file:
+        pathlib.Path(job["outputs"]).mkdir()
+        with open(pathlib.Path(job["outputs"]) / "0", "wb") as file:
             while True:
                 file.write(b"\0" * (1 << 20))
-    elif kind == "dumps nothing":
+    elif kind == "gives nothing":
         _answer({"ok": True})
     else:
-        _dump(pathlib.Path(job["dump"]), kind == "dumps garbage")
-        _answer({"ok": True})
+        given = [b"\x0a\x05\xff\xff\xff\xff\xff"] if kind == "gives garbage" else _of_another()
+        _give(pathlib.Path(job["outputs"]), given)
 
 
-def _dump(folder: pathlib.Path, garbage: bool) -> None:
+def _of_another() -> list[bytes]:
+    """What a compiler has answered to another job."""
+    entry = sorted(pathlib.Path(os.environ["OTHER_PROGRAM"]).glob("*.zip"))[-1]
+    with zipfile.ZipFile(entry) as archive:
+        return [archive.read(name) for name in archive.namelist() if name != "key"]
+
+
+def _give(folder: pathlib.Path, programs: list[bytes]) -> None:
     folder.mkdir()
-    entries = sorted(pathlib.Path(os.environ["OTHER_PROGRAM"]).glob("*.zip"))
-    for end, field in zip(_ENDS, _FIELDS, strict=True):
-        data = b"\x0a\x05\xff\xff\xff\xff\xff"
-        if not garbage:
-            with zipfile.ZipFile(entries[-1]) as entry:
-                # The name of the module is at its beginning, with its length before it.
-                data = entry.read(field).replace(b"jit_", b"Jit_")
-        (folder / f"m.{end}.hlo.pb").write_bytes(data)
+    names = [str(number) for number in range(len(programs))]
+    for name, program in zip(names, programs, strict=True):
+        (folder / name).write_bytes(program)
+    _answer({"ok": True, "programs": names})
 
 
 def _answer(answer: object) -> None:

@@ -82,11 +82,7 @@ def bound(
 
 
 def relaxation_of(
-    program: Program,
-    hardware: Hardware,
-    purpose: str,
-    for_plans: bool = False,
-    free_below_bytes: int | None = None,
+    program: Program, hardware: Hardware, purpose: str, free_below_bytes: int | None = None
 ) -> "Relaxation":
     """Builds the linear programme. MallocGameError: highspy is missing, which `purpose` needs."""
     try:
@@ -95,4 +91,4 @@ def relaxation_of(
         raise MissingExtraError(f"{purpose} needs highspy", "bounds") from None
     from mallocgame._bounds.relaxation import Relaxation
 
-    return Relaxation(program, hardware, _NODES, for_plans, free_below_bytes)
+    return Relaxation(program, hardware, _NODES, free_below_bytes)

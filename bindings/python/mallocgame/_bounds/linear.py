@@ -7,7 +7,7 @@ integers, and then the bound is the solver's.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,6 @@ import numpy as np
 
 Terms = list[tuple[int, float]]  # a linear expression: columns and their coefficients
 _GAP = 1e-5  # share of the optimum; many times what the tolerances of integer search amount to
-_SHARE_FOR_BEST = 0.85  # of the time, where another point is looked for then
-_LOOSE_GAP = 0.01  # of what is wanted among points that cost hardly more
 
 
 @dataclass(frozen=True)
@@ -37,19 +35,6 @@ class IntegerSolution:
     # -inf if it proved nothing, as when the time was not enough.
     bound: float
     optimal: bool  # whether the bound is that of the optimum
-    values: np.ndarray | None  # of each column at the best point found; None: no point was found
-
-
-@dataclass(frozen=True)
-class Among:
-    """Of the points that cost at most a share more than the best, the one where `least` is least.
-
-    The columns `fixed` stay what they are at the best point.
-    """
-
-    share: float
-    least: Terms
-    fixed: Sequence[int]
 
 
 class Linear:
@@ -126,30 +111,19 @@ class Linear:
                 break
         return Solution(best, optimal, duals, values)
 
-    def solve_integer(
-        self,
-        whole: Sequence[int],
-        seconds: float,
-        stopped: Callable[[], bool] | None = None,
-        among: Among | None = None,
-        gap: float = _GAP,
-    ) -> IntegerSolution:
-        """Looks for the best point at which the columns `whole` are integers, and proves a bound.
+    def solve_integer(self, whole: Sequence[int], seconds: float) -> IntegerSolution:
+        """Proves a bound on points at which the columns `whole` are integers.
 
-        `stopped` is asked some times a second; once it returns True, the search ends. among: which
-        of the points that are hardly worse is wanted; it is looked for in what is left of the time.
-        gap: the search ends at a point that is proven to be worse than the best by no more than
-        this share.
+        The search ends at a point that is proven to be worse than the best by no more than _GAP.
         """
         import highspy
 
-        end = time.monotonic() + seconds
         highs = highspy.Highs()
         for option, value in {
             "output_flag": False,
             "threads": 1,
-            "time_limit": seconds if among is None else _SHARE_FOR_BEST * seconds,
-            "mip_rel_gap": gap,
+            "time_limit": seconds,
+            "mip_rel_gap": _GAP,
         }.items():
             highs.setOptionValue(option, value)
         model = self._highs_model(highspy)
@@ -159,37 +133,11 @@ class Linear:
         model.integrality_ = kinds
         model.offset_ = self.constant
         highs.passModel(model)
-        _run(highs, stopped)
-        info = highs.getInfo()
+        highs.run()
+        proven = highs.getInfo().mip_dual_bound
         optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-        proven, cost = info.mip_dual_bound, info.objective_function_value
-        values = _values(highs)
-        if values is not None and among is not None and end > time.monotonic():
-            self._look_among(highs, among, cost, values)
-            # The solver's limit is that of all its runs together.
-            highs.setOptionValue("time_limit", highs.getRunTime() + end - time.monotonic())
-            _run(highs, stopped)
-            better = _values(highs)
-            values = values if better is None else better
         bound = proven * (1 - _GAP) if math.isfinite(proven) else -math.inf
-        return IntegerSolution(bound, optimal, values)
-
-    def _look_among(self, highs: Any, among: Among, cost: float, values: np.ndarray) -> None:
-        """Has the solver look for the wanted point among those that cost hardly more."""
-        import highspy
-
-        own = np.flatnonzero(self.cost).astype(np.int32)
-        most = cost * (1 + among.share) - self.constant
-        highs.addRow(-highspy.kHighsInf, most, len(own), own, np.array(self.cost)[own])
-        wanted = np.zeros(len(self.cost))
-        for column, value in among.least:
-            wanted[column] += value
-        every = np.arange(len(wanted), dtype=np.int32)
-        highs.changeColsCost(len(every), every, wanted)
-        highs.changeObjectiveOffset(0.0)
-        for column in among.fixed:
-            highs.changeColBounds(column, round(values[column]), round(values[column]))
-        highs.setOptionValue("mip_rel_gap", _LOOSE_GAP)
+        return IntegerSolution(bound, optimal)
 
     def certified(self, duals: np.ndarray) -> float:
         """Returns the lower bound that dual values, one for each row, prove."""
@@ -225,21 +173,3 @@ class Linear:
         model.a_matrix_.index_ = np.array(self._columns)
         model.a_matrix_.value_ = np.array(self._values)
         return model
-
-
-def _run(highs: Any, stopped: Callable[[], bool] | None) -> None:
-    if stopped is None:
-        highs.run()
-        return
-    highs.HandleUserInterrupt = True
-    highs.startSolve()
-    while not highs.wait(0.1)[0]:
-        if stopped():
-            highs.cancelSolve()
-
-
-def _values(highs: Any) -> np.ndarray | None:
-    """Returns the value of each column at the best point found; None if there is none."""
-    solution = highs.getSolution()
-    found = solution.value_valid and math.isfinite(highs.getInfo().objective_function_value)
-    return np.array(solution.col_value) if found else None

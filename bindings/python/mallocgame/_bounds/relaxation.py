@@ -26,8 +26,6 @@ from mallocgame._core import (
 )
 
 _MAX_SLOTS = 8
-_SMALLEST_BYTES = 512  # of a buffer that a plan made of the programme moves
-_NODES_WITH_SMALL = 10_000
 # The units of time that the program takes all in main memory: solvers like such numbers.
 _ALL_MAIN = 1e4
 
@@ -68,17 +66,9 @@ class Relaxation:
     """The linear programme of a program on some hardware."""
 
     def __init__(
-        self,
-        program: Program,
-        hardware: Hardware,
-        nodes: int,
-        for_plans: bool = False,
-        free_below_bytes: int | None = None,
+        self, program: Program, hardware: Hardware, nodes: int, free_below_bytes: int | None = None
     ) -> None:
         """Builds it with about `nodes` (buffer, point) pairs; fewer give a weaker bound.
-
-        for_plans: buffers take space in whole units of the alignment, as in most plans, and small
-        ones take it too where that makes it not much larger. Then it is no bound.
 
         free_below_bytes: buffers of fewer bytes may lie anywhere at no cost; None is 1/4096 of fast
         memory.
@@ -89,7 +79,6 @@ class Relaxation:
         # that was written is still alive.
         self.choices: list[int] = []
         self.alive: list[int] = []
-        self.occupied: Terms = []  # shares of fast memory, added up over all points
         self.all_main_ps = simulate(program, all_main_plan(program, hardware), hardware).latency_ps
         self.unit_ps = max(1e-3, self.all_main_ps / _ALL_MAIN)
         self.buffers, self.accesses = program.buffers, program.accesses
@@ -97,8 +86,6 @@ class Relaxation:
         if free_below_bytes is None:
             free_below_bytes = hardware.fast_bytes // 4096
         self.smallest = free_below_bytes  # of the buffers that take space
-        unit = hardware.alignment_bytes if for_plans else 1
-        self.taken_bytes = -(-self.buffers["size_bytes"] // unit) * unit  # of each buffer
         self._writes: dict[int, list[int]] = {}
         # Buffers that are never missing in main memory.
         self._free_reads = set(range(len(self.buffers)))
@@ -111,12 +98,9 @@ class Relaxation:
         self._idle = np.zeros(program.ticks, bool)  # whether it may leave time to copies
         self._idle[self._rows["tick"][self._rows["idle_ps"] > 0]] = True
         self._make_levels()
-        if for_plans and self._count_nodes(_SMALLEST_BYTES) <= _NODES_WITH_SMALL:
-            self.smallest = _SMALLEST_BYTES
         self._choose_points(nodes)
         self._price_instructions()
         self.preloads: Terms = []
-        self.walks: list[BufferWalk] = []
         self._walk_buffers()
         self.space_rows: list[tuple[int, int]] = []  # tick and row of each limit of content
         # For each tick the rows that channel time at it takes part in, with its weight there.
@@ -153,18 +137,8 @@ class Relaxation:
         for level in self.levels:  # Outer levels come first.
             self.level_of[level.begin : level.end] = [level] * (level.end - level.begin)
 
-    def _count_nodes(self, smallest: int) -> int:
-        """Counts the nodes if each tick that may leave time to copies were a point."""
-        points: dict[int, list[int]] = {id(level): [] for level in self.levels}
-        for tick in np.flatnonzero(self._idle):
-            points[id(self.level_of[tick])].append(int(tick))
-        return sum(
-            bisect_left(points[id(level)], end) - bisect_left(points[id(level)], begin)
-            for level, begin, end in self._live_spans(smallest)
-        )
-
     def _choose_points(self, nodes: int) -> None:
-        spans = self._live_spans(self.smallest)
+        spans = self._live_spans()
         steps = 0
         while True:
             for level in self.levels:
@@ -187,12 +161,12 @@ class Relaxation:
             level.occupied = [[] for _ in level.points]
             level.arriving = [[] for _ in level.bucket_terms]
 
-    def _live_spans(self, smallest: int) -> list[tuple[Level, int, int]]:
+    def _live_spans(self) -> list[tuple[Level, int, int]]:
         first: dict[int, int] = {}
         last: dict[int, int] = {}
         for access in self.accesses:
             buffer = int(access["buffer"])
-            if self._matters(buffer, smallest):
+            if self._matters(buffer):
                 first.setdefault(buffer, int(access["tick"]))
                 last[buffer] = int(access["tick"])
         spans = []
@@ -203,8 +177,8 @@ class Relaxation:
             spans += [(level, begin, end) for level in self.levels]
         return spans
 
-    def _matters(self, buffer: int, smallest: int) -> bool:
-        return smallest <= self.buffers["size_bytes"][buffer] <= self.hardware.fast_bytes
+    def _matters(self, buffer: int) -> bool:
+        return self.smallest <= self.buffers["size_bytes"][buffer] <= self.hardware.fast_bytes
 
     # Instructions.
 
@@ -294,9 +268,8 @@ class Relaxation:
         for index, buffer in enumerate(self.accesses["buffer"]):
             by_buffer.setdefault(int(buffer), []).append(index)
         for buffer, indices in by_buffer.items():
-            if self._matters(buffer, self.smallest):
-                self.walks.append(BufferWalk(self, buffer, indices))
-                self.walks[-1].run()
+            if self._matters(buffer):
+                BufferWalk(self, buffer, indices).run()
             else:
                 self._fix_too_large(buffer, indices)
         if self.preloads:
@@ -313,8 +286,7 @@ class Relaxation:
 
     def _close_levels(self) -> None:
         longest = self.all_main_ps / self.unit_ps  # A plan that stalls longer is of no interest.
-        stalls: dict[int, list[int]] = {}
-        self.stalls = stalls  # by the id of a level: the columns of its buckets' stalls
+        stalls: dict[int, list[int]] = {}  # by the id of a level: of its buckets' stalls
         lent: dict[int, int] = {}  # column: time of a loop that copies from around it use
         for level in self.levels:
             stalls[id(level)] = [
@@ -402,7 +374,6 @@ class Relaxation:
         return [*level.arriving[bucket], (stalls[bucket], -served)]
 
     def _limit_occupied(self, level: Level, point: int, terms: Terms, arriving: Terms) -> None:
-        self.occupied += terms
         around = [(level.covering, 1.0)] if level.covering >= 0 else []
         if point in level.loop_at:
             loop = level.loop_at[point]

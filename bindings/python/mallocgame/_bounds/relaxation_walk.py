@@ -39,34 +39,6 @@ class Content:
         return self.kept + self.fetched + self.covered
 
 
-@dataclass(frozen=True)
-class Move:
-    """A stretch of time between two positions of a level, both in one bucket."""
-
-    level: "Level"
-    bucket: int
-    before: Content
-    behind: Content
-    transferred: Terms  # what prefetches bring, as a share of the buffer
-
-
-@dataclass(frozen=True)
-class Visit:
-    """An access of the buffer."""
-
-    access: int
-    fast: Terms  # how much of it is served from fast memory, if anything depends on that
-    before: Content | None  # None: there is no value yet
-
-
-@dataclass(frozen=True)
-class Loop:
-    """The begin or the end of a loop that the buffer is used in."""
-
-    begins: bool
-    exit: int  # the tick at which the loop ends
-
-
 class BufferWalk:
     """Adds all that one buffer brings to the relaxation."""
 
@@ -77,7 +49,7 @@ class BufferWalk:
         row = relaxation.buffers[buffer]
         self.origin, self.is_output = int(row["origin"]), bool(row["is_output"])
         self.size = int(row["size_bytes"])
-        self.share = float(relaxation.taken_bytes[buffer]) / relaxation.hardware.fast_bytes
+        self.share = float(row["size_bytes"]) / relaxation.hardware.fast_bytes
         self.copy_time = (
             float(row["size_bytes"])
             * 1e12
@@ -88,7 +60,6 @@ class BufferWalk:
         self.ticks = [int(tick) for tick in relaxation.accesses["tick"][indices]]
         # Whether content takes space. Inside a loop that writes the buffer the loop's share does.
         self.counts = True
-        self.path: list[Move | Visit | Loop] = []  # in the order of the schedule
 
     def run(self) -> None:
         """Adds the columns and rows."""
@@ -118,9 +89,7 @@ class BufferWalk:
             if self.r.level_of[tick] is not level:
                 loop = next(loop for loop in level.loops if loop.begin <= tick < loop.end)
                 behind = bisect_left(self.ticks, loop.end, index, last)
-                self.path.append(Loop(True, loop.end))
                 content = self._loop(level, loop, index, behind, content, entry)
-                self.path.append(Loop(False, loop.end))
                 entry, index = [], behind
                 continue
             if kind == WRITE:
@@ -140,7 +109,6 @@ class BufferWalk:
         fast: Terms = served or []
         if kind != READ:
             fast = [(self._fast_column(served), 1.0)]
-        self.path.append(Visit(self.indices[index], fast, content))
         if kind != READ or served is not None:
             self._keep_floor(fast, floor)
             if content is not None:
@@ -162,7 +130,6 @@ class BufferWalk:
         fast = [(self._fast_column(self.r.fast[self.indices[index]]), 1.0)]
         column = self.r.replaced.get(tick)
         if column is None:
-            self.path.append(Visit(self.indices[index], fast, None))
             self._keep_floor(fast, floor)
             self._occupy_at(level, tick, fast)
             behind = level.bucket_behind(tick)
@@ -175,7 +142,6 @@ class BufferWalk:
             unwritten=True,
         )
         before = self._advance(level, begin, tick)
-        self.path.append(Visit(self.indices[index], fast, before))
         self._occupy_at(level, tick, fast + before.fetched)
         behind = level.bucket_behind(tick)
         return Content(
@@ -287,7 +253,6 @@ class BufferWalk:
             lp.row(new.fetched + _less(old.replaced), high=0.0)
         elif new.missing:
             lp.row(new.fetched + new.missing + _less(old.replaced), high=1.0)
-        self.path.append(Move(level, bucket, old, new, transferred))
         return new
 
     # Rows that several of the above need.

@@ -21,7 +21,7 @@ from mallocgame._jobs import HERE, FailedJobsError, Workers, run_jobs
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import SUITES, suite
 
-_SOLVERS = "greedy,beam,xla-assigned"
+_SOLVERS = "greedy,anneal,xla-assigned"
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -128,7 +128,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """What rows of one comparison have in common, beside their programs and solvers."""
-    names = ("seconds", "seed", "evaluations", "game", "prices", "bound", "checkpoint", "weights")
+    names = ("seconds", "seed", "evaluations", "game", "prices", "bound", "checkpoint")
     own = {name: getattr(options, name) for name in names}
     return own | {name: getattr(options, name) for name in ("hardware", "preloads", "askable")}
 

@@ -17,7 +17,6 @@ from mallocgame._cli import (
     compare,
     console,
     judge,
-    lab,
     levels,
     offline,
     offsets,
@@ -31,20 +30,7 @@ from mallocgame._cli.parser import BAD_INPUT, INTERRUPTED, OK, Commands, Parser
 from mallocgame.errors import MallocGameError
 
 # The modules of commands, in the order in which `mallocgame --help` lists them.
-_MODULES = (
-    programs,
-    solve,
-    compare,
-    benchmark,
-    judge,
-    lab,
-    levels,
-    offline,
-    offsets,
-    train,
-    view,
-    xla,
-)
+_MODULES = (programs, solve, compare, benchmark, judge, levels, offline, offsets, train, view, xla)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,7 +7,7 @@ import mallocgame as mg
 from mallocgame import plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import Row, plan_row, print_comparison, print_json, reference
-from mallocgame._solve import AGENTS, MILP
+from mallocgame._solve import AGENTS
 from mallocgame.errors import MallocGameError
 
 
@@ -20,8 +20,7 @@ def register(commands: parser.Commands) -> None:
         metavar="NAME",
         default="greedy",
         choices=known_solvers(),
-        help=f"{', '.join(mg.solver_names())}; with highspy milp; with Torch egrl, and with "
-        "--checkpoint muzero",
+        help=f"{', '.join(mg.solver_names())}; with Torch egrl, and with --checkpoint muzero",
     )
     parser.add_hardware(command)
     add_limits(command)
@@ -45,7 +44,7 @@ def register(commands: parser.Commands) -> None:
 
 def known_solvers() -> list[str]:
     """The names that --solver and --solvers take."""
-    return [*mg.solver_names(), MILP, *AGENTS]
+    return [*mg.solver_names(), *AGENTS]
 
 
 def add_limits(command: argparse.ArgumentParser) -> None:
@@ -84,9 +83,6 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"of a trained agent: the solver {' or '.join(AGENTS)}, and a member of portfolio",
     )
-    command.add_argument(
-        "--weights", metavar="FILE", help="of `train learned`: in place of the solver learned's own"
-    )
 
 
 def run_solver(
@@ -119,7 +115,6 @@ def run_solver(
         prices=prices,
         game=options.game,
         stop=stop,
-        weights=options.weights,
     )
 
 

@@ -8,25 +8,18 @@ from mallocgame._cli import console, parser
 from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
 from mallocgame._cli.train_egrl import EgrlTraining
-from mallocgame._cli.train_learned import train_learned
 from mallocgame._cli.train_muzero import MuZeroTraining
 from mallocgame._cli.training import Training, settings
 from mallocgame._core import Hierarchy
 from mallocgame._solve import AGENTS
 from mallocgame.errors import InvalidInputError
 
-_LEARNED = "learned"
 _EGRL_EVALUATIONS = 4000
 _MUZERO_SECONDS = 600.0
 
 # Options that only one agent takes.
 _OF_MUZERO = ("tuned_from", "most_stale")
 _OF_EGRL = ("hierarchy", "one_agent", "evaluations")
-_OF_LEARNED = ("levels", "jobs")
-_OF_OTHERS_THAN_LEARNED = (
-    *("seconds", "hardware", "preloads", "askable", "game", "actors", "ray"),
-    *(*_OF_MUZERO, *_OF_EGRL),
-)
 
 
 def register(commands: parser.Commands) -> None:
@@ -36,17 +29,9 @@ def register(commands: parser.Commands) -> None:
         _train,
         "train an agent on programs; writes checkpoints, plans and games to a folder",
     )
+    command.add_argument("agent", metavar="AGENT", choices=AGENTS, help=f"{' or '.join(AGENTS)}")
     command.add_argument(
-        "agent",
-        metavar="AGENT",
-        choices=[*AGENTS, _LEARNED],
-        help=f"{', '.join(AGENTS)} or learned",
-    )
-    command.add_argument(
-        "programs",
-        metavar="PROGRAM",
-        nargs="*",
-        help=f"{parser.PROGRAM}; muzero takes a level too, learned takes none",
+        "programs", metavar="PROGRAM", nargs="*", help=f"{parser.PROGRAM}; muzero takes a level too"
     )
     command.add_argument("--out", metavar="DIR", required=True, help="the folder to write to")
     command.add_argument(
@@ -70,7 +55,7 @@ def register(commands: parser.Commands) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="settings, see docs/muzero.md, docs/egrl.md and docs/learned.md",
+        help="settings, see docs/muzero.md and docs/egrl.md",
     )
     parser.add_hardware(command)
     command.add_argument(
@@ -121,24 +106,11 @@ def register(commands: parser.Commands) -> None:
         metavar="N",
         help=f"egrl: maps to grade of each program ({_EGRL_EVALUATIONS})",
     )
-    command.add_argument(
-        "--levels", metavar="FOLDER", help="learned: a set of levels (the bundled one)"
-    )
-    command.add_argument(
-        "--jobs",
-        type=parser.positive,
-        metavar="N",
-        help="learned: processes that work side by side (1)",
-    )
 
 
 def _train(options: argparse.Namespace) -> int:
-    if options.agent == _LEARNED:
-        _refuse(options, _OF_OTHERS_THAN_LEARNED, "of other agents")
-        return train_learned(options)
     if not options.programs:
         raise InvalidInputError(f"train: {options.agent} needs a program to learn on")
-    _refuse(options, _OF_LEARNED, "learned's")
     if options.agent == "egrl":
         _refuse(options, _OF_MUZERO, "muzero's")
     else:

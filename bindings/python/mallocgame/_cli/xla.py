@@ -1,7 +1,6 @@
-"""`mallocgame xla targets|capture|profile|apply`; xla_tune.py has `tune`."""
+"""`mallocgame xla targets|capture|check|apply`; xla_tune.py has `tune`."""
 
 import argparse
-import statistics
 
 from mallocgame._cli import console, parser, xla_tune
 from mallocgame._cli.rows import (
@@ -15,27 +14,24 @@ from mallocgame._cli.rows import (
 from mallocgame._cli.xla_shared import (
     SOURCE,
     add_compiler,
-    add_options_output,
+    add_folder,
     add_target,
     add_time,
     capture_source,
+    emitted_row,
     invalid_sentence,
     modelled_row,
     modelled_sentence,
     note_sentence,
     open_compiler,
-    outcome_row,
     print_latencies,
-    save_outcome,
 )
 from mallocgame._core import simulate, validate
 from mallocgame.files import load_plan, save_plan
 from mallocgame.programs import save_program
 from mallocgame.xla.captures import Capture, load_capture
-from mallocgame.xla.negotiate import NOTE
-from mallocgame.xla.profiling import profile
 from mallocgame.xla.targets import TARGETS, fast_mib_range, find_target
-from mallocgame.xla.tuning import apply
+from mallocgame.xla.tuning import NOTE, apply, what_is_left
 
 _OWN_PLAN = "xla-assigned"
 
@@ -60,36 +56,25 @@ def register(commands: parser.Commands) -> None:
     )
     add_compiler(command)
 
-    command = actions.add("profile", _profile, "have more placements of a captured program priced")
-    command.add_argument("capture", metavar="FOLDER", help="as `xla capture -o` writes it")
-    command.add_argument(
-        "--compiles", type=parser.count, default=6, metavar="N", help="placements to price (6)"
-    )
-    parser.add_seed(command)
-    command.add_argument("-o", "--output", metavar="FOLDER", help="to write (the same folder)")
+    command = actions.add("check", _check, "say within seconds what XLA leaves to be won")
+    command.add_argument("source", metavar="SOURCE", help=SOURCE)
+    add_target(command)
+    add_time(command, 10.0, "wall time of prices and bound, after the capture")
     add_compiler(command)
 
-    command = actions.add("apply", _apply, "have a plan carried out, and see what becomes of it")
-    command.add_argument("capture", metavar="FOLDER", help="as `xla capture -o` writes it")
+    command = actions.add("apply", _apply, "have a plan carried out, as it is")
+    command.add_argument("capture", metavar="CAPTURE", help="as `xla capture -o` writes it")
     command.add_argument(
         "plan",
         metavar="PLAN",
-        help=f"JSON, as `solve FOLDER/program.mgp -o` writes it, or {_OWN_PLAN}",
+        help=f"JSON, as `solve CAPTURE/program.mgp -o` writes it, or {_OWN_PLAN}",
     )
-    command.add_argument(
-        "--rounds",
-        type=parser.positive,
-        default=4,
-        metavar="N",
-        help="plans to try at most, each without what was refused before (4)",
-    )
-    add_time(command, 10.0, "for a solver, each further round")
-    add_options_output(command)
+    add_folder(command)
     command.add_argument(
         "--plan-output",
         type=parser.output_file,
         metavar="PLAN",
-        help="write what the compiler did as a plan, and its program beside it (.mgp)",
+        help="write the plan with its exact prices, and its program beside it (.mgp)",
     )
     add_compiler(command)
     xla_tune.register(actions)
@@ -129,14 +114,12 @@ def _capture(options: argparse.Namespace) -> int:
     with console.working(f"capturing {options.source}") as work, open_compiler(options) as compiler:
         captured = capture_source(options, compiler, work.tell)
         captured.save(options.output)
-        missing = compiler.abilities.sentence(compiler.versions)
     program = captured.program
     note = captured.target.note
     row = _program_row(captured) | {
         "folder": options.output,
         "versions": captured.versions,
         "note": note,
-        "missing": missing,
         **assumed_row(program),
     }
     if options.json:
@@ -146,7 +129,7 @@ def _capture(options: argparse.Namespace) -> int:
         f"all in main {console.microseconds(row['all_main_ps'])} µs, "
         f"XLA {console.microseconds(row['default_ps'])} µs"
     )
-    said = (invalid_sentence(row), *assumed_sentences(row), modelled_sentence(row), note, missing)
+    said = (invalid_sentence(row), *assumed_sentences(row), modelled_sentence(row), note)
     for sentence in said:
         if sentence is not None:
             console.print_line(sentence)
@@ -154,52 +137,28 @@ def _capture(options: argparse.Namespace) -> int:
     return parser.OK
 
 
-def _profile(options: argparse.Namespace) -> int:
-    before = load_capture(options.capture)
-    with (
-        console.working(f"profiling {before.name}") as work,
-        open_compiler(options, before) as compiler,
-    ):
-        after, lessons = profile(before, options.compiles, options.seed, compiler, work.tell)
-        after.save(options.output or options.capture)
-    rows: list[Row] = [
-        {
-            "kind": lesson.kind,
-            "predicted_ps": lesson.predicted_ps,
-            "priced_ps": lesson.priced_ps,
-            "error": lesson.error,
-        }
-        for lesson in lessons
-    ]
-    median = statistics.median(abs(lesson.error) for lesson in lessons) if lessons else None
+def _check(options: argparse.Namespace) -> int:
+    with console.working(f"checking {options.source}") as work, open_compiler(options) as compiler:
+        captured = capture_source(options, compiler, work.tell)
+        left = what_is_left(captured, options.seconds, compiler, work.tell)
+    row = _program_row(left.capture) | {
+        "bound_ps": left.bound_ps,
+        "left": left.share,
+        "priced": left.priced,
+    }
     if options.json:
-        counts = {
-            "rows_before": before.program.counts["rows"],
-            "rows": after.program.counts["rows"],
-        }
-        return print_json(_program_row(after) | counts | {"lessons": rows, "median_error": median})
-    console.print_table(
-        [
-            ("placement", "left"),
-            ("predicted µs", "right"),
-            ("priced µs", "right"),
-            ("error", "right"),
-        ],
-        [
-            [
-                row["kind"],
-                console.microseconds(row["predicted_ps"]),
-                console.microseconds(row["priced_ps"]),
-                f"{row['error']:+.2%}",
-            ]
-            for row in rows
-        ],
+        return print_json(row)
+    console.print_line(
+        f"{captured.name} for {captured.target.title}: "
+        f"XLA {console.microseconds(row['default_ps'])} µs, "
+        f"no plan at its schedule is faster than {console.microseconds(left.bound_ps)} µs"
     )
-    known = _program_row(after)
-    for sentence in (
-        f"Each was predicted before its price was known. {note_sentence()}",
-        modelled_sentence(known),
-    ):
+    console.print_line(
+        f"At most {left.share:.1%} are left: `xla tune` may win some of it."
+        if left.is_worth_tuning
+        else f"Nothing to win: at most {left.share:.1%} are left."
+    )
+    for sentence in (invalid_sentence(row), modelled_sentence(row), note_sentence()):
         if sentence is not None:
             console.print_line(sentence)
     return parser.OK
@@ -213,50 +172,18 @@ def _apply(options: argparse.Namespace) -> int:
         console.working(f"applying to {captured.name}") as work,
         open_compiler(options, captured) as compiler,
     ):
-        done = apply(
-            captured,
-            plan,
-            options.rounds,
-            options.seconds,
-            options.seed,
-            compiler,
-            work.tell,
-            options.options,
-        )
+        done = apply(captured, plan, compiler, work.tell, options.output)
     if options.plan_output is not None:
-        save_plan(done.plan, done.program, options.plan_output)
-        save_program(done.program, f"{options.plan_output.removesuffix('.json')}.mgp")
-    xla = simulate(program, captured.xla_plan)
-    row = outcome_row(captured, done, xla) | {
-        "honoured": done.honoured,
-        "honoured_of_all": done.honoured_of_all,
-        "predicted_ps": done.predicted_ps,
-        "refusals": [
-            {"buffer": one.buffer, "instruction": one.instruction, "reason": one.reason}
-            for one in done.refusals
-        ],
-        "interrupted": done.interrupted,
+        save_plan(done.plan, done.written.program, options.plan_output)
+        save_program(done.written.program, f"{options.plan_output.removesuffix('.json')}.mgp")
+    row = emitted_row(captured, done.report, done.plan, done.written.program) | {
+        "predicted_ps": simulate(program, plan).latency_ps,
+        "executable_bytes": len(done.executable),
     }
-    status = parser.INTERRUPTED if done.interrupted else parser.OK
-    if options.output is not None:
-        save_outcome(options.output, captured, done)
     if options.json:
-        print_json(row)
-        return status
-    console.print_line(
-        f"{done.honoured:.1%} of the accesses to buffers of 16 KiB or more "
-        "are served as the plan says"
-    )
-    for one in done.refusals:
-        console.print_line(f"  refused: {one.buffer} at {one.instruction}: {one.reason}")
+        return print_json(row)
     print_latencies(row)
-    if options.options is not None and done.verified_ps >= xla.latency_ps:
-        console.print_line(
-            f"It is no faster than XLA's default, so {options.options} stays as it is."
-        )
-    if done.interrupted:
-        console.print_line("Interrupted: this is the best so far.")
-    return status
+    return parser.OK
 
 
 def _target_row(name: str) -> Row:

@@ -6,16 +6,15 @@ import os
 
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import Reference, Row, plan_row, reference
-from mallocgame._core import Program, Report, validate
+from mallocgame._core import Plan, Program, Report, simulate
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, capture_dump, is_capture, load_capture
 from mallocgame.xla.claims import WHOLE, claimed_part, speedup
 from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler
-from mallocgame.xla.negotiate import NOTE, Outcome, Tell
-from mallocgame.xla.option_files import save_options
-from mallocgame.xla.option_folders import describe
+from mallocgame.xla.emitting import Tell
 from mallocgame.xla.sources import find_source
 from mallocgame.xla.targets import TARGETS, find_target
+from mallocgame.xla.tuning import NOTE
 
 SOURCE = (
     "a workload, module:function (a function that returns (function, arguments)), "
@@ -52,19 +51,14 @@ def add_time(command: argparse.ArgumentParser, seconds: float, text: str) -> Non
     parser.add_seed(command)
 
 
-def add_options_output(command: argparse.ArgumentParser) -> None:
-    """Adds where options are written."""
+def add_folder(command: argparse.ArgumentParser) -> None:
+    """Adds where tuned programs are written."""
     command.add_argument(
         "-o",
         "--output",
-        type=parser.output_file,
-        metavar="OPTIONS",
-        help="write the compiler options as JSON",
-    )
-    command.add_argument(
         "--options",
         metavar="FOLDER",
-        help="of options, for mallocgame.xla.jit; kept there if they are faster",
+        help="of tuned programs, for mallocgame.xla.jit",
     )
 
 
@@ -110,7 +104,7 @@ def capture_source(options: argparse.Namespace, compiler: Compiler, tell: Tell) 
     # This process only traces, so it leaves a TPU that is there to others.
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     name, function, arguments = find_source(source)
-    tell("two compiles")
+    tell("the compiler's schedule and its prices")
     return capture(
         function,
         *arguments,
@@ -133,30 +127,25 @@ def open_compiler(options: argparse.Namespace, captured: Capture | None = None) 
     return Compiler(target, options.compile_seconds, int(options.memory_gib * 2**30), cache)
 
 
-def outcome_row(captured: Capture, done: Outcome, xla: Report) -> Row:
-    """Returns what the compiler does with options, for --json."""
-    program, own = done.program, reference(captured.program, captured.target.hardware)
-    row = plan_row(program, program.hardware, done.report, validate(program, done.plan), own)
+def emitted_row(captured: Capture, report: Report, plan: Plan, program: Program) -> Row:
+    """Returns what a program that the compiler has emitted costs, for --json."""
+    xla = simulate(captured.program, captured.xla_plan)
+    own = reference(captured.program, captured.target.hardware)
     known = own.report is not None
-    return row | {
-        "verified_ps": done.verified_ps,
-        "verified_cold_ps": done.verified_cold_ps,
-        "verified_speedup": speedup(xla, done.report) if known else None,
-        "verified_speedup_cold": speedup(xla, done.report, cold=True) if known else None,
+    return plan_row(program, program.hardware, report, None, own) | {
+        "speedup": speedup(xla, report) if known else None,
+        "speedup_cold": speedup(xla, report, cold=True) if known else None,
         "speedup_of": claimed_part(xla),
+        "exact": report.exact_ps / report.compute_ps if report.compute_ps else 1.0,
+        "copies": len(plan.copies),
         **modelled_row(program, xla),
         "versions": captured.versions,
         "estimate": NOTE,
     }
 
 
-def save_outcome(path: str, captured: Capture, done: Outcome) -> None:
-    """Writes options, with all that a folder of options finds them by."""
-    save_options(done.options, path, **describe(captured, done))
-
-
 def print_latencies(row: Row) -> None:
-    """Prints XLA's default, the prediction and what came of it."""
+    """Prints XLA's default, and what was emitted in its place."""
     console.print_table(
         [("", "left"), ("latency µs", "right"), ("with cold preloads", "right")],
         [
@@ -165,17 +154,12 @@ def print_latencies(row: Row) -> None:
                 console.microseconds(row["default_ps"]),
                 console.microseconds(row["default_cold_ps"]),
             ],
-            ["predicted", console.microseconds(row["predicted_ps"]), "-"],
             [
-                "verified",
-                console.microseconds(row["verified_ps"]),
-                console.microseconds(row["verified_cold_ps"]),
+                "emitted",
+                console.microseconds(row["latency_ps"]),
+                console.microseconds(row["latency_cold_ps"]),
             ],
-            [
-                "speed-up",
-                console.times(row["verified_speedup"]),
-                console.times(row["verified_speedup_cold"]),
-            ],
+            ["speed-up", console.times(row["speedup"]), console.times(row["speedup_cold"])],
         ],
     )
     if row["speedup_of"] != WHOLE:

@@ -10,7 +10,7 @@ import os
 import pathlib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mallocgame._core import Plan, Program, validate, write_file
 from mallocgame._jobs import Workers, run_jobs
@@ -27,6 +27,9 @@ from mallocgame._levels.splits import BANDWIDTHS, CHIPS, KNOWN, Draft, Variant
 from mallocgame._solve import solve
 from mallocgame.errors import MallocGameError
 from mallocgame.programs import load_program, suite
+
+if TYPE_CHECKING:
+    import mallocgame.xla as mgx
 
 Done = Callable[[str, str | None], object]  # told a name, and why it is left out if it is
 Subject = TypeVar("Subject")
@@ -151,7 +154,7 @@ def _make_program(draft: Draft) -> bytes | str:
             captured = mgx.capture(
                 function, *args, target=draft.chip, name=draft.name, compiler=compiler
             )
-            captured, _ = mgx.profile(captured, _PLACEMENTS, draft.seed, compiler, planner=_rent)
+            captured = _priced(captured, draft.seed, compiler)
             data = captured.program.to_bytes()
             reason = _misread(captured.program)
         except mgx.CompilerError as error:
@@ -163,6 +166,18 @@ def _make_program(draft: Draft) -> bytes | str:
     return data if reason is None else reason
 
 
+def _priced(captured: "mgx.Capture", seed: int, compiler: "mgx.Compiler") -> "mgx.Capture":
+    """Has more placements priced, by plans that don't depend on how fast the machine is."""
+    from mallocgame.xla import Emitter, PlanRefusedError
+
+    with Emitter(captured, compiler, jobs=1) as emitter:
+        for number in range(_PLACEMENTS):
+            plan = _rent(emitter.capture.program, seed + number)
+            with contextlib.suppress(PlanRefusedError):  # The others are prices all the same.
+                emitter.write(plan)
+        return emitter.capture
+
+
 def _misread(program: Program) -> str | None:
     """Why a program can't be right: the compiler does what the rules forbid. None: it may be."""
     assert program.xla_plan is not None, "a capture has a plan"
@@ -171,7 +186,6 @@ def _misread(program: Program) -> str | None:
 
 
 def _rent(program: Program, seed: int) -> Plan:
-    """A plan that doesn't depend on how fast the machine is."""
     return solve(program, "rent", seconds=0, seed=seed).plan
 
 

@@ -237,7 +237,7 @@ class MuZeroAgent:
         return Decision(*self._agent.act(state))
 
     def baseline(self, program: Program | Game) -> SolveResult:
-        """Returns the best game of greedy, rent, learned and xla-heuristic.
+        """Returns the best game of greedy, rent, styles and xla-heuristic.
 
         It is as far theirs as the game lets them be played, which is game() of a program. The agent
         sees what it does, counts returns over it, and follows it in rollouts at first.
@@ -273,7 +273,7 @@ class MuZeroAgent:
     def game(self, program: Program | Game) -> Game:
         """Returns the game that promises most for a program, or for the hardware of a Game.
 
-        It is the one of the order games in which greedy or learned is fastest: they have other
+        It is the one of the order games in which greedy or styles is fastest: they have other
         weights of importance, small buffers, or not the largest ones. Of the time game there is
         one. InvalidInputError: the Game is not of the kind that the agent was trained in.
         """

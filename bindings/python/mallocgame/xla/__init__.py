@@ -10,7 +10,6 @@ simulated copies, not measurements on a chip.
 """
 
 from mallocgame.errors import MissingExtraError
-from mallocgame.xla.abilities import Abilities
 from mallocgame.xla.captures import Capture, capture, capture_dump, capture_module, load_capture
 from mallocgame.xla.claims import PRICED, WHOLE
 from mallocgame.xla.compiler import (
@@ -20,18 +19,27 @@ from mallocgame.xla.compiler import (
     CompilerError,
     CompilerLimitError,
     CompilerRefusedError,
-    MissingOptionError,
 )
 from mallocgame.xla.dumps import TunedModule, tune_dumps
+from mallocgame.xla.emitting import Emitter, PlanRefusedError, Written
 from mallocgame.xla.jitting import Jitted, NotTunedWarning, jit
 from mallocgame.xla.lowering import lower
 from mallocgame.xla.measuring import Measured, measure
 from mallocgame.xla.modules import Compiled
-from mallocgame.xla.negotiate import NOTE, CarriedOut, Outcome, Refusal, carry_out
-from mallocgame.xla.option_files import load_options, options, save_options
-from mallocgame.xla.profiling import Lesson, profile
+from mallocgame.xla.phases import Crew, Lowered, Phases, Scheduled
 from mallocgame.xla.targets import TARGETS, Target, find_target
-from mallocgame.xla.tuning import Tuned, apply, tune, tune_capture
+from mallocgame.xla.tuned_folders import Key, TunedFolder, TunedProgram
+from mallocgame.xla.tuning import (
+    NOTE,
+    Emitted,
+    Left,
+    Tuned,
+    apply,
+    tune,
+    tune_capture,
+    what_is_left,
+)
+from mallocgame.xla.verifying import Check, Verified, verify
 
 __all__ = [
     "DEFAULT_CACHE",
@@ -39,41 +47,46 @@ __all__ = [
     "PRICED",
     "TARGETS",
     "WHOLE",
-    "Abilities",
     "Capture",
-    "CarriedOut",
+    "Check",
     "Compiled",
     "Compiler",
     "CompilerEndedError",
     "CompilerError",
     "CompilerLimitError",
     "CompilerRefusedError",
+    "Crew",
+    "Emitted",
+    "Emitter",
     "Jitted",
-    "Lesson",
+    "Key",
+    "Left",
+    "Lowered",
     "Measured",
     "MissingExtraError",
-    "MissingOptionError",
     "NotTunedWarning",
-    "Outcome",
-    "Refusal",
+    "Phases",
+    "PlanRefusedError",
+    "Scheduled",
     "Target",
     "Tuned",
+    "TunedFolder",
     "TunedModule",
+    "TunedProgram",
+    "Verified",
+    "Written",
     "apply",
     "capture",
     "capture_dump",
     "capture_module",
-    "carry_out",
     "find_target",
     "jit",
     "load_capture",
-    "load_options",
     "lower",
     "measure",
-    "options",
-    "profile",
-    "save_options",
     "tune",
     "tune_capture",
     "tune_dumps",
+    "verify",
+    "what_is_left",
 ]

@@ -7,59 +7,70 @@ import gzip
 import json
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mallocgame._core import Plan, Program, Verdict, read_file, validate, write_file
+from mallocgame._core import PlacedModule, Plan, Program, Verdict, read_file, validate, write_file
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import import_hlo
-from mallocgame.xla.compiler import (
-    Compiler,
-    CompilerEndedError,
-    CompilerError,
-    CompilerRefusedError,
-)
-from mallocgame.xla.lowering import device_count, lower
-from mallocgame.xla.modules import Assigned, Compiled, device_count_of_proto, read_dump
-from mallocgame.xla.overrides import mostly_in_main
+from mallocgame.xla.compiler import Compiler
+from mallocgame.xla.lowering import lower
+from mallocgame.xla.modules import device_count_of_proto, hlo_proto, read_dump
+from mallocgame.xla.phases import Crew, Scheduled
+from mallocgame.xla.prices import Prices, merged, prices_of, profile_of, read_profile
+from mallocgame.xla.stablehlo import device_count
 from mallocgame.xla.targets import Target, find_target
 
 # This turns memory space assignment off, so that every buffer is in main memory.
-ALL_MAIN = {"xla_msa_enable": "DISABLED"}
+ALL_MAIN: Mapping[str, str] = {"xla_msa_enable": "DISABLED"}
 
 # Names of files in a capture's folder, as in the bundled corpus (benchmarks/programs).
 _BEFORE, _ASSIGNED, _PRICED = "pre_msa.hlo.pb.gz", "post_msa.hlo.pb.gz", "codegen_{}.hlo.pb.gz"
-_MODULE, _META = "module.mlir.gz", "meta.json"
+_PRICES, _MODULE, _META = "prices.json.gz", "module.mlir.gz", "meta.json"
 
 
 @dataclasses.dataclass(frozen=True)
 class Capture:
-    """One program for one chip: what was compiled, and what the compiler made of it.
+    """One program for one chip: how the compiler scheduled it, and where it put what.
 
     module: StableHLO, as JAX lowered it. If it is None the compiler can't be asked again.
-    default: the compiler's own answer.
-    priced: modules after code generation, of any placements; the first is the default's. More make
-    better prices.
+    before: the scheduled module before memory space assignment.
+    assigned: the same after it, with the buffer assignment (HloProto).
+    priced: modules after code generation, which a run has dumped.
+    prices: what the compiler said of single instructions. More make better programs.
     trips: trip counts by the name of the loop, for loops whose own can't be read from the module.
     """
 
     name: str
     target: Target
     module: str | None
-    default: Compiled
-    priced: tuple[bytes, ...]
+    before: bytes = dataclasses.field(repr=False)
+    assigned: bytes = dataclasses.field(repr=False)
     versions: dict[str, str]
+    priced: tuple[bytes, ...] = dataclasses.field(default=(), repr=False)
+    prices: Prices = dataclasses.field(default_factory=dict, repr=False)
     trips: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def program(self) -> Program:
-        """The program with XLA's own plan, priced by all that was compiled so far."""
-        return self.read(self.default)
+        """The program with XLA's own plan, priced by all that is known."""
+        return import_hlo(
+            self.before,
+            assigned=self.assigned,
+            priced=self.priced,
+            profile=profile_of(self.prices) if self.prices else None,
+            hardware=self.target.hardware,
+            name=self.name,
+            origin=self.origin,
+            trips=self.trips,
+        )
 
     @property
     def xla_plan(self) -> Plan:
         """XLA's own plan of `program`."""
-        return _plan_of(self.program)
+        plan = self.program.xla_plan
+        assert plan is not None, "the module after assignment has a plan"
+        return plan
 
     @functools.cached_property
     def xla_verdict(self) -> Verdict:
@@ -72,58 +83,10 @@ class Capture:
         versions = ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items()))
         return f"{self.name}, {self.target.topology}, {versions}"
 
-    def read(self, answer: Compiled) -> Program:
-        """Returns the program, with the plan that `answer` carries out as its xla_plan.
-
-        It is priced by that answer and all others. InvalidInputError: it is no answer for it.
-        """
-        known = [answer.priced, *(priced for priced in self.priced if priced != answer.priced)]
-        return import_hlo(
-            self.default.before,
-            assigned=answer.assigned,
-            priced=known,
-            hardware=self.target.hardware,
-            name=self.name,
-            origin=self.origin,
-            trips=self.trips,
-        )
-
-    def program_of(self, answer: Compiled) -> Program:
-        """As read(), of an answer to a request.
-
-        CompilerError: it is no plan. Asked with other settings, the compiler may rewrite
-        instructions.
-        """
-        with self._asked_otherwise():
-            return self.read(answer)
-
-    def plan_of(self, answer: Assigned) -> Plan:
-        """Returns what an answer carries out, as a plan of `program`.
-
-        CompilerError: as of program_of().
-        """
-        with self._asked_otherwise():
-            there = import_hlo(
-                self.default.before,
-                assigned=answer.assigned,
-                hardware=self.target.hardware,
-                name=self.name,
-                trips=self.trips,
-            )
-        return self.as_plan_of(self.program, _plan_of(there), there)
-
-    def with_prices(self, answers: Sequence[Compiled]) -> "Capture":
-        """Returns the same with the prices of more answers."""
-        more = [answer.priced for answer in answers if answer.priced not in self.priced]
-        return dataclasses.replace(self, priced=(*self.priced, *dict.fromkeys(more)))
-
-    def as_plan_of(self, program: Program, plan: Plan, made_for: Program) -> Plan:
-        """Returns a plan of one of this capture's programs as a plan of another.
-
-        The programs differ in prices only.
-        """
-        text = plan.to_json(made_for).replace(made_for.fingerprint, program.fingerprint)
-        return Plan.from_json(text, program)
+    def with_prices(self, more: Prices) -> "Capture":
+        """Returns the same with more prices; itself, if it knows them all."""
+        known = merged(self.prices, more)
+        return self if known == self.prices else dataclasses.replace(self, prices=known)
 
     def check_can_compile(self) -> str:
         """Returns the module to compile. InvalidInputError: the capture has none."""
@@ -133,27 +96,22 @@ class Capture:
             )
         return self.module
 
-    @contextlib.contextmanager
-    def _asked_otherwise(self) -> Iterator[None]:
-        try:
-            yield
-        except InvalidInputError as error:
-            raise CompilerError(f"{self.name}: the answer is no plan of it: {error}") from None
-
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes it to a folder, with the program as program.mgp."""
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        files = {_BEFORE: self.default.before, _ASSIGNED: self.default.assigned}
+        files = {_BEFORE: self.before, _ASSIGNED: self.assigned}
         for number, priced in enumerate(self.priced):
             files[_PRICED.format("default" if number == 0 else f"{number:03}")] = priced
+        if self.prices:
+            files[_PRICES] = profile_of(self.prices)
         if self.module is not None:
             files[_MODULE] = self.module.encode()
         # What was there before goes last, so that whatever ends this leaves prices behind.
         for name, data in files.items():
             _write_gzip(folder / name, data)
         write_file(os.fsencode(folder / "program.mgp"), self.program.to_bytes())
-        for stale in (*folder.glob(_PRICED.format("*")), folder / _MODULE):
+        for stale in (*folder.glob(_PRICED.format("*")), folder / _PRICES, folder / _MODULE):
             if stale.name not in files:
                 stale.unlink(missing_ok=True)
         meta = {
@@ -187,12 +145,17 @@ def load_capture(folder: str | os.PathLike[str]) -> Capture:
         raise InvalidInputError(
             f"{meta_path}: not the description of a capture ({error!r})"
         ) from None
-    first = _PRICED.format("default")
-    rest = sorted(path.name for path in folder.glob(_PRICED.format("*")) if path.name != first)
-    priced = tuple(_read(folder / one) for one in [first, *rest])
-    default = Compiled(_read(folder / _BEFORE), _read(folder / _ASSIGNED), priced[0])
-    module = _read(folder / _MODULE).decode() if (folder / _MODULE).exists() else None
-    return Capture(name, target, module, default, priced, versions, trips)
+    return Capture(
+        name,
+        target,
+        _read(folder / _MODULE).decode() if (folder / _MODULE).exists() else None,
+        _read(folder / _BEFORE),
+        _read(folder / _ASSIGNED),
+        versions,
+        tuple(_read(path) for path in _priced_files(folder)),
+        _read_prices(folder / _PRICES),
+        trips,
+    )
 
 
 def capture(
@@ -205,7 +168,7 @@ def capture(
     preloads: int | None = None,
     trips: Mapping[str, int] | None = None,
 ) -> Capture:
-    """Compiles a JAX function for a chip that needn't be there.
+    """Has a JAX function scheduled for a chip that needn't be there, and its instructions priced.
 
     function, args: as for jax.jit(function).lower(*args); args may be jax.ShapeDtypeStruct.
     target: one of TARGETS, or a topology (v4 lite:1x1). For several chips it has their shape, as in
@@ -217,11 +180,10 @@ def capture(
     trips: trip counts by the name of the loop's `while`, for loops whose own can't be read from the
     module; those that lack one are the program's loops without trips_known.
 
-    It takes two compiles: as XLA does by itself, and with everything in main memory. Where the
-    compiler can't do the latter, what a plan decides about is kept in main memory in a third.
-    InvalidInputError: the function can't be lowered, there is no such target, the function is for
-    another number of devices, XLA's own plan takes more than its fast memory, or a name in `trips`
-    is no loop's. CompilerError: the compiler refused, ended or took too long.
+    Each distinct instruction is priced where XLA has its arrays, and with all of them in main
+    memory. InvalidInputError: the function can't be lowered, there is no such target, the function
+    is for another number of devices, XLA's own plan takes more than its fast memory, or a name in
+    `trips` is no loop's. CompilerError: the compiler refused, ended or took too long.
     """
     chip = find_target(target, fast_mib, preloads)
     module = lower(function, *args)
@@ -238,20 +200,33 @@ def capture_module(
 ) -> Capture:
     """Captures StableHLO text, as capture() does."""
     _check_devices(name, device_count(module), target)
-    with shared(compiler, target, for_plans=False) as ask:
-        default = ask.compile(module)
+    with shared(compiler, target) as ask:
+        with Crew(ask, ALL_MAIN) as crew:
+            unassigned = crew.first.schedule(module)
+            prices = _prices_of(crew, unassigned, target)
+        with Crew(ask) as crew:
+            assigned = crew.first.schedule(module)
+            prices = merged(prices, _prices_of(crew, assigned, target))
         captured = Capture(
-            name, target, module, default, (default.priced,), ask.versions, dict(trips or {})
+            name,
+            target,
+            module,
+            unassigned.module,
+            hlo_proto(assigned.module, assigned.assignment),
+            ask.versions,
+            prices=prices,
+            trips=dict(trips or {}),
         )
-        captured.program  # noqa: B018 (it is read here, so that what is wrong with it shows here)
-        try:
-            in_main = ask.compile(module, ALL_MAIN)
-        except (CompilerEndedError, CompilerRefusedError):
-            # Some programs need a few buffers in fast memory that no plan decides about.
-            ask.check_takes_plans()
-            kept = mostly_in_main(captured.program, default.before, 1.0, lambda: 0.0)
-            in_main = ask.compile(module, kept.options())
-        return captured.with_prices([in_main])
+    captured.program  # noqa: B018 (it is read here, so that what is wrong with it shows here)
+    return captured
+
+
+def _prices_of(crew: Crew, scheduled: Scheduled, target: Target) -> Prices:
+    """Has every instruction priced where it is."""
+    lowered = crew.first.lower(scheduled)
+    isolated = crew.lower_isolated(scheduled, scheduled.isolated)
+    placed = PlacedModule(scheduled.module, scheduled.assignment)
+    return prices_of(lowered, isolated, placed, target.hardware.fast_memory_space)
 
 
 def capture_dump(
@@ -267,16 +242,22 @@ def capture_dump(
     XLA dumps with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'. MissingFileError:
     nothing was dumped there. InvalidInputError: it was compiled for another target.
     """
-    answer = read_dump(folder, Compiled)
+    answer = read_dump(folder)
     title = name or pathlib.Path(folder).resolve().name
     chip = find_target(target, fast_mib, preloads)
     _check_devices(title, device_count_of_proto(answer.before), chip)
     modules = sorted(
         pathlib.Path(folder).glob("*/module.mlir"), key=lambda path: path.stat().st_size
     )
-    module = _mlir_text(modules[-1]) if modules else None
     captured = Capture(
-        title, chip, module, answer, (answer.priced,), {"dump": title}, dict(trips or {})
+        title,
+        chip,
+        _mlir_text(modules[-1]) if modules else None,
+        answer.before,
+        answer.assigned,
+        {"dump": title},
+        (answer.priced,),
+        trips=dict(trips or {}),
     )
     captured.program  # noqa: B018 (as above)
     return captured
@@ -302,29 +283,35 @@ def _square(target: Target) -> str:
 
 
 @contextlib.contextmanager
-def shared(compiler: Compiler | None, target: Target, for_plans: bool = True) -> Iterator[Compiler]:
+def shared(compiler: Compiler | None, target: Target) -> Iterator[Compiler]:
     """Lends the compiler given, and leaves it open; None: one for the length of the block.
 
-    for_plans: whether it will be asked for plans. InvalidInputError: it is for another target.
-    MissingOptionError: the installed one takes no plans.
+    InvalidInputError: it is for another target.
     """
     if compiler is None:
-        with Compiler(target) as own, shared(own, target, for_plans) as lent:
-            yield lent
+        with Compiler(target) as own:
+            yield own
         return
     if compiler.target != target:
         raise InvalidInputError(
             f"compiler: found one for {compiler.target}, the program is for {target}"
         )
-    if for_plans:
-        compiler.check_takes_plans()
     yield compiler
 
 
-def _plan_of(program: Program) -> Plan:
-    """Returns XLA's own plan, which a program has if it was read with `assigned`."""
-    assert program.xla_plan is not None, "the module after assignment has a plan"
-    return program.xla_plan
+def _priced_files(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Returns the modules after code generation, the default's first."""
+    first = folder / _PRICED.format("default")
+    return sorted(folder.glob(_PRICED.format("*")), key=lambda path: (path != first, path.name))
+
+
+def _read_prices(path: pathlib.Path) -> Prices:
+    if not path.exists():
+        return {}
+    try:
+        return read_profile(_read(path))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InvalidInputError(f"{path}: no prices ({error!r})") from None
 
 
 def _mlir_text(path: pathlib.Path) -> str | None:

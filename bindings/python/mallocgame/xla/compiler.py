@@ -1,5 +1,6 @@
 """XLA:TPU in a child process, with limits and a cache of its answers."""
 
+import collections
 import contextlib
 import dataclasses
 import hashlib
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mallocgame._core import write_file
@@ -25,8 +27,8 @@ from mallocgame.errors import (
     MissingExtraError,
     MissingFileError,
 )
-from mallocgame.xla.abilities import Abilities, find_abilities, says_too_little_memory
-from mallocgame.xla.modules import Assigned, Compiled, Dump, name_of_proto, read_dump
+from mallocgame.xla.modules import Compiled, name_of_proto, read_dump
+from mallocgame.xla.stablehlo import device_count, portable_artifact
 from mallocgame.xla.targets import Target
 
 # The environment of the process in which the compiler runs. It needs no chip, asks no metadata
@@ -46,7 +48,7 @@ _IDLE_FLAGS = re.compile(
 )
 _WORKER = os.path.join(os.path.dirname(__file__), "worker.py")
 _SENT_BY_OTHERS = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP)
-_START_SECONDS = 120.0  # for importing JAX and loading libtpu on a busy machine
+_START_SECONDS = 120.0  # for loading libtpu on a busy machine
 _FIELDS = ("before", "assigned", "priced")
 _REFUSED = "refused"
 _KEY = "key"
@@ -60,29 +62,12 @@ _LARGEST_ENTRY = 1 << 30  # bytes
 DEFAULT_CACHE = pathlib.Path("~/.cache/mallocgame/xla")
 
 
-def ending_early(main_mib: int) -> dict[str, str]:
-    """Returns options with which the compiler ends right after memory space assignment.
-
-    main_mib: the MiB of main memory that the compiler is told there are. They must be fewer than
-    the program needs. Told so, the compiler would begin to compute values twice to save memory; a
-    least size that no buffer has keeps it from that. With far fewer MiB it picks another schedule.
-    """
-    return {
-        "xla_tpu_max_hbm_size_mib": str(main_mib),
-        "xla_tpu_rematerialization_min_size_in_bytes": str(10**12),
-    }
-
-
 class CompilerError(MallocGameError):
     """The compiler gave no module: it refused, ended, or went over a limit."""
 
 
 class CompilerRefusedError(CompilerError):
     """The compiler says why it won't compile the module with these options."""
-
-
-class MissingOptionError(CompilerError):
-    """The installed compiler lacks what the bridge asks with."""
 
 
 class CompilerEndedError(CompilerError):
@@ -117,12 +102,10 @@ class Compiler:
         self.memory_bytes = memory_bytes
         self._own = _Done()
         self._others: list[Compiler] = []
-        self._stopped = False
         self._given_cache = cache  # ~ may be another folder on another machine
         self._cache = None if cache is None else pathlib.Path(cache).expanduser()
         self._child: _Child | None = None
         self._versions = installed_versions()
-        self._abilities: Abilities | None = None
 
     def another(self) -> "Compiler":
         """Returns one with the same limits and cache, for another thread.
@@ -130,7 +113,6 @@ class Compiler:
         What it does counts as done by this one, and closing this one closes it.
         """
         other = Compiler(self.target, self.seconds, self.memory_bytes, self._given_cache)
-        other._abilities = self._abilities
         self._others.append(other)
         return other
 
@@ -140,24 +122,14 @@ class Compiler:
         return sum(done.compiles for done in self._done)
 
     @property
-    def looks(self) -> int:
-        """The number of compiles that ended after memory space assignment."""
-        return sum(done.looks for done in self._done)
+    def phases(self) -> collections.Counter[str]:
+        """How many times each phase ran, by its name, for want of an answer in the cache."""
+        return sum((done.phases for done in self._done), collections.Counter())
 
     @property
     def killed(self) -> int:
         """How many times another process ended the compiler's."""
         return sum(done.killed for done in self._done)
-
-    @property
-    def longest(self) -> float:
-        """The seconds of the longest whole compile."""
-        return max(done.longest for done in self._done)
-
-    @property
-    def longest_look(self) -> float:
-        """The seconds of the longest look."""
-        return max(done.longest_look for done in self._done)
 
     @property
     def most_bytes(self) -> int:
@@ -187,59 +159,73 @@ class Compiler:
         answer = None if entry is None else _read_entry(entry)
         if answer is None:
             self._own.compiles += 1
-            begin = time.monotonic()
-            answer = self._ask(module, options, Compiled)
-            self._own.longest = max(self._own.longest, time.monotonic() - begin)
+            answer = self._ask(module, options)
             if entry is not None:
                 _write_entry(entry, answer)
         if isinstance(answer, str):
             raise CompilerRefusedError(answer)
         return answer
 
-    def look(self, module: str, options: dict[str, str], main_mib: int) -> Assigned:
-        """Returns what `compile` would assign, in a small part of its time.
+    def run_phase(
+        self,
+        phase: str,
+        programs: Sequence[bytes],
+        options: dict[str, str] | None = None,
+        kept: bool = False,
+    ) -> list[bytes]:
+        """Runs one phase of a compile, with `options` beside those of the target.
 
-        Code generation is left out: the compiler ends early, for lack of main memory. main_mib: as
-        for ending_early(). The errors are those of compile(). Answers are not kept.
+        phase: "phase1_hlo_opts", "phase2a_tlp_lowering", "phase2b_deduped_lowering" or
+        "phase3_linking".
+        programs: partial programs (mallocgame.xla.partial_programs), as what is returned.
+
+        kept: whether its answer is kept in the cache; refusals aren't.
+
+        The errors are those of compile().
         """
-        self._own.looks += 1
-        begin = time.monotonic()
-        answer = self._ask(module, self.target.options | options | ending_early(main_mib), Assigned)
-        self._own.longest_look = max(self._own.longest_look, time.monotonic() - begin)
-        if isinstance(answer, str):
-            raise CompilerRefusedError(answer)
-        return answer
+        options = self.target.options | (options or {})
+        entry = self._entry(_digest([phase.encode(), *programs]), options) if kept else None
+        outputs = None if entry is None else _read_parts(entry)
+        if outputs is None:
+            outputs = self._run_phase(phase, programs, options)
+            self._own.phases[phase] += 1
+            if entry is not None:
+                _write_parts(entry, outputs)
+        return outputs
 
-    @property
-    def abilities(self) -> Abilities:
-        """What the installed compiler can. It is asked once, and the answer is kept."""
-        if self._abilities is None:
-            entry = self._ability_entry()
-            self._abilities = None if entry is None else _read_abilities(entry)
-            if self._abilities is None:
-                self._abilities = find_abilities(self._refusal, ending_early(1))
-                if entry is not None:
-                    _keep(entry, json.dumps(dataclasses.asdict(self._abilities)).encode())
-        return self._abilities
-
-    def check_takes_plans(self) -> None:
-        """MissingOptionError: the installed compiler can't be asked for plans."""
-        if not self.abilities.takes_plans:
-            raise MissingOptionError(self.abilities.sentence(self._versions))
-
-    def stop(self) -> None:
-        """Ends what another thread asks of it: CompilerEndedError there, until it is closed."""
-        self._stopped = True
-        child = self._child
-        if child is not None:
-            child.kill()
+    def _run_phase(
+        self, phase: str, programs: Sequence[bytes], options: dict[str, str]
+    ) -> list[bytes]:
+        with tempfile.TemporaryDirectory(prefix="mallocgame-xla-") as folder:
+            inputs = [os.path.join(folder, f"{number}.in") for number in range(len(programs))]
+            for path, program in zip(inputs, programs, strict=True):
+                pathlib.Path(path).write_bytes(program)
+            outputs = os.path.join(folder, "outputs")
+            answer = self._do(
+                {
+                    "kind": "phase",
+                    "folder": folder,
+                    "phase": phase,
+                    "programs": inputs,
+                    "partitions": self.target.devices,
+                    "options": options,
+                    "outputs": outputs,
+                }
+            )
+            if not answer["ok"]:
+                raise CompilerRefusedError(_plain(str(answer["error"])))
+            try:
+                return [pathlib.Path(outputs, name).read_bytes() for name in answer["programs"]]
+            except (OSError, KeyError, TypeError) as unreadable:
+                raise CompilerError(
+                    f"XLA:TPU for {self.target.title}: its answer can't be read: {unreadable!r}"
+                ) from None
 
     def close(self) -> None:
         """Ends the child process. A later compile starts another."""
         for other in self._others:
             other.close()
         self._end_child()
-        self._stopped = False
 
     def __enter__(self) -> "Compiler":
         return self
@@ -252,12 +238,6 @@ class Compiler:
             self._child.close()
             self._child = None
 
-    def _ability_entry(self) -> pathlib.Path | None:
-        if self._cache is None:
-            return None
-        key = json.dumps([self._versions, self.target.topology, self.target.config])
-        return self._cache / (hashlib.sha256(key.encode()).hexdigest()[:40] + ".json")
-
     def _entry(self, module: str, options: dict[str, str]) -> pathlib.Path | None:
         if self._cache is None:
             return None
@@ -266,15 +246,14 @@ class Compiler:
         key = json.dumps([self._versions, chip, sorted(options.items()), inherited, module])
         return self._cache / (hashlib.sha256(key.encode()).hexdigest()[:40] + ".zip")
 
-    def _ask(self, module: str, options: dict[str, str], kind: type[Dump]) -> Dump | str:
+    def _ask(self, module: str, options: dict[str, str]) -> Compiled | str:
         """Returns what was compiled, or why it was refused."""
         with tempfile.TemporaryDirectory(prefix="mallocgame-xla-") as folder:
             error = self._run(module, options, folder)
-            ended_early = kind is Assigned and error is not None and says_too_little_memory(error)
-            if error is not None and not ended_early:
+            if error is not None:
                 return _plain(error)
             try:
-                answer = read_dump(os.path.join(folder, _DUMP), kind)
+                answer = read_dump(os.path.join(folder, _DUMP))
             except (InvalidInputError, MissingFileError) as unreadable:
                 raise CompilerError(
                     f"XLA:TPU for {self.target.title}: its answer can't be read: {unreadable}"
@@ -282,7 +261,7 @@ class Compiler:
             self._check_is_of(module, answer)
             return answer
 
-    def _check_is_of(self, module: str, answer: Assigned) -> None:
+    def _check_is_of(self, module: str, answer: Compiled) -> None:
         """CompilerError: the answer is a module of another name, so of another program."""
         asked, found = _MODULE_NAME.search(module), name_of_proto(answer.before)
         if asked is not None and found and asked[1] != found:
@@ -291,40 +270,46 @@ class Compiler:
                 f"it answered with {found}"
             )
 
-    def _refusal(self, module: str, options: dict[str, str]) -> str | None:
-        """Returns why a module was refused; None: it was compiled."""
-        with tempfile.TemporaryDirectory(prefix="mallocgame-xla-") as folder:
-            return self._run(module, options, folder)
-
     def _run(self, module: str, options: dict[str, str], folder: str) -> str | None:
         """Has the child compile. Returns why it refused, with its dumps in `folder`."""
         source, dump = os.path.join(folder, "module.mlir"), os.path.join(folder, _DUMP)
-        pathlib.Path(source).write_text(module, encoding="utf-8")
-        job = json.dumps({"module": source, "options": options, "dump": dump}) + "\n"
         try:
-            self._check_not_stopped()
+            pathlib.Path(source).write_bytes(portable_artifact(module))
+        except ValueError as error:
+            raise CompilerError(f"XLA:TPU for {self.target.title}: {error}") from None
+        answer = self._do(
+            {
+                "kind": "compile",
+                "folder": folder,
+                "module": source,
+                "partitions": device_count(module),
+                "options": options,
+                "dump": dump,
+            }
+        )
+        return None if answer["ok"] else str(answer["error"])
+
+    def _do(self, job: dict[str, object]) -> dict[str, Any]:
+        """Has the child do a job. Returns its answer, which has "ok", or else "error"."""
+        try:
             if self._child is None:
                 self._child = _Child(self.target, self.memory_bytes)
-            self._check_not_stopped()  # It takes seconds to start one.
-            line = self._child.ask(job.encode(), self.seconds)
+            line = self._child.ask(json.dumps(job).encode() + b"\n", self.seconds)
             try:
-                answer = json.loads(line)
+                answer: dict[str, Any] = json.loads(line)
                 if "failed" in answer:
                     raise CompilerError(f"XLA:TPU for {self.target.title}: {answer['failed']}")
-                return None if answer["ok"] else str(answer["error"])
+                _ = answer["ok"] or answer["error"]
             except (ValueError, TypeError, KeyError):
                 raise CompilerError(
                     f"XLA:TPU for {self.target.title}: it answered with {line[:60]!r}"
                 ) from None
+            return answer
         except BaseException as error:  # After an interrupt too the child's work is of no use.
             self._end_child()
             ended = isinstance(error, CompilerEndedError) and error.killed
-            self._own.killed += ended and not self._stopped
+            self._own.killed += ended
             raise
-
-    def _check_not_stopped(self) -> None:
-        if self._stopped:
-            raise CompilerEndedError(f"XLA:TPU for {self.target.title}: it was stopped")
 
 
 @dataclasses.dataclass
@@ -332,10 +317,8 @@ class _Done:
     """What a compiler has done so far."""
 
     compiles: int = 0
-    looks: int = 0
     killed: int = 0
-    longest: float = 0.0  # seconds
-    longest_look: float = 0.0
+    phases: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
 
 
 class _Child:
@@ -380,10 +363,6 @@ class _Child:
             return 0
         found = _MOST_MEMORY.search(status)
         return 0 if found is None else int(found[1]) << 10
-
-    def kill(self) -> None:
-        """Has the process end. It can be called while another thread waits for an answer."""
-        self._process.kill()
 
     def close(self) -> None:
         """Ends the process."""
@@ -470,51 +449,76 @@ def _last_words(text: str) -> str:
     errors = [
         line
         for line in lines
-        if not line.startswith(("WARNING", "I0000", "W0000", "***", "@", "#", "PC:", "["))
+        if not line.startswith(("WARNING", "I0000", "W0000", "***", "@", "#", "PC:", "[", "https:"))
+        and " RAW: " not in line  # of libtpu's handler of signals
     ]
     return errors[-1][:500] if errors else ""
 
 
 def _read_entry(path: pathlib.Path) -> Compiled | str | None:
+    """Returns what _write_entry() has written; None: nothing, or it is damaged."""
+    contents = _unpacked(path)
     try:
-        with zipfile.ZipFile(path) as entry:
-            if sum(one.file_size for one in entry.infolist()) > _LARGEST_ENTRY:
-                return None
-            if entry.read(_KEY) != path.stem.encode():  # It was put there under another's name.
-                return None
-            if _REFUSED in entry.namelist():
-                return entry.read(_REFUSED).decode()
-            return Compiled(**{field: entry.read(field) for field in _FIELDS})
-    except Exception:  # A damaged entry counts as none. Of what zipfile raises there is no list.
+        if _REFUSED in contents:
+            return contents[_REFUSED].decode()
+        return Compiled(**{field: contents[field] for field in _FIELDS})
+    except (KeyError, UnicodeDecodeError):
         return None
 
 
 def _write_entry(path: pathlib.Path, answer: Compiled | str) -> None:
-    contents: dict[str, str | bytes] = (
-        {_REFUSED: answer}
-        if isinstance(answer, str)
-        else {field: getattr(answer, field) for field in _FIELDS}
-    )
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as entry:
-        for name, content in {_KEY: path.stem, **contents}.items():
-            entry.writestr(name, content)
-    _keep(path, packed.getvalue())
+    if isinstance(answer, str):
+        _keep(path, {_REFUSED: answer.encode()}, zipfile.ZIP_DEFLATED)
+    else:
+        contents = {field: getattr(answer, field) for field in _FIELDS}
+        _keep(path, contents, zipfile.ZIP_DEFLATED)
 
 
-def _read_abilities(path: pathlib.Path) -> Abilities | None:
+def _digest(parts: Sequence[bytes]) -> str:
+    """Returns a text that hardly any other parts have."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()
+
+
+def _read_parts(path: pathlib.Path) -> list[bytes] | None:
+    """Returns what _write_parts() has written; None: nothing, or it is damaged."""
+    contents = _unpacked(path)
     try:
-        kept = json.loads(path.read_bytes())
-        return Abilities(tuple(map(str, kept["missing"])), bool(kept["ends_early"]))
-    except (OSError, ValueError, KeyError, TypeError):  # A damaged entry counts as none.
+        return [contents[str(number)] for number in range(len(contents))] or None
+    except KeyError:
         return None
 
 
-def _keep(path: pathlib.Path, data: bytes) -> None:
+def _write_parts(path: pathlib.Path, parts: Sequence[bytes]) -> None:
+    # Most of them are compressed already.
+    contents = {str(number): part for number, part in enumerate(parts)}
+    _keep(path, contents, zipfile.ZIP_STORED)
+
+
+def _unpacked(path: pathlib.Path) -> dict[str, bytes]:
+    """Returns what _keep() has written; empty: nothing, or it is damaged."""
+    try:
+        with zipfile.ZipFile(path) as entry:
+            if sum(one.file_size for one in entry.infolist()) > _LARGEST_ENTRY:
+                return {}
+            if entry.read(_KEY) != path.stem.encode():  # It was put there under another's name.
+                return {}
+            return {name: entry.read(name) for name in entry.namelist() if name != _KEY}
+    except Exception:  # A damaged entry counts as none. Of what zipfile raises there is no list.
+        return {}
+
+
+def _keep(path: pathlib.Path, contents: Mapping[str, bytes], compression: int) -> None:
     """Writes an entry whole or not at all, whoever else writes it at the same time.
 
     What can't be kept is an answer all the same. Who asks for it again has to wait again.
     """
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", compression) as entry:
+        for name, content in {_KEY: path.stem.encode(), **contents}.items():
+            entry.writestr(name, content)
     with contextlib.suppress(OSError, InvalidInputError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(os.fsencode(path), data)
+        write_file(os.fsencode(path), packed.getvalue())

@@ -7,19 +7,19 @@ import os
 import pathlib
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from mallocgame._core import simulate
 from mallocgame._jobs import HERE, run_jobs, workers_of
 from mallocgame.errors import InvalidInputError, MallocGameError, MissingFileError
 from mallocgame.xla.captures import Capture, capture_module, shared
-from mallocgame.xla.compiler import Compiler, inherited_flags
-from mallocgame.xla.lowering import device_count, fingerprint
-from mallocgame.xla.modules import Compiled, read_dump
-from mallocgame.xla.negotiate import Tell, quiet
-from mallocgame.xla.option_folders import Kept, Key, OptionFolder
+from mallocgame.xla.compiler import Compiler
+from mallocgame.xla.emitting import Tell, quiet
+from mallocgame.xla.modules import read_dump
+from mallocgame.xla.stablehlo import device_count
 from mallocgame.xla.targets import Target, find_target, kinds_of_target
-from mallocgame.xla.tuning import Tuned, found_before, tune_capture
+from mallocgame.xla.tuned_folders import Key, TunedFolder
+from mallocgame.xla.tuning import Tuned, keep, tune_capture
 
 _CHIP = re.compile(rb"TFRT (TPU[\w ]*)")
 _LEAST_SECONDS = 5.0  # A search that has less finds nothing.
@@ -58,9 +58,7 @@ class _Task:
     """A program that is to be tuned."""
 
     module: _Module
-    seconds: float  # that are left of its share
-    start: Mapping[str, str] | None  # options found before, in `spent` seconds
-    spent: float
+    seconds: float  # its share
 
 
 Report = Callable[[TunedModule], object]  # a function that is told of each program at once
@@ -73,7 +71,6 @@ def tune_dumps(
     fast_mib: int | None = None,
     preloads: int | None = None,
     seconds: float = 600.0,
-    compiles: int | None = None,
     seed: int = 0,
     compiler: Compiler | None = None,
     tell: Tell = quiet,
@@ -84,12 +81,11 @@ def tune_dumps(
     """Tunes the programs that XLA dumped in a run, those that take longest first.
 
     Each gets its share of the seconds, by the estimated latency of a call. What is found is kept in
-    the folder `options`, where jit() finds it. A program that was tuned there before, for the same
-    chip and versions, goes on until its share is spent, so the same call again goes on from where
-    it was interrupted.
+    the folder `options`, where jit() finds it. A program that is there for the same chip and
+    versions is left out, so the same call again goes on from where it was interrupted.
 
     folder: of XLA_FLAGS='--xla_dump_to=FOLDER'.
-    target, fast_mib, preloads, compiles, seed: as for tune(). seconds: of wall time, of all; side
+    target, fast_mib, preloads, seed: as for tune(). seconds: of wall time, of all; side
     by side they are of all together, so that it is over sooner.
     report: is told of each program, and why it can't be tuned. The same comes back. After Ctrl-C
     the rest is left out.
@@ -110,26 +106,25 @@ def tune_dumps(
     with workers_of(jobs, ray, here=True) as workers, shared(compiler, chip) as ask:
         modules = list(_modules(pathlib.Path(folder), ask, tell, done))
         modules.sort(key=lambda module: (-module.latency_ps, module.name))
-        kept = OptionFolder(options)
+        kept = TunedFolder(options)
         tasks = _tasks(modules, seconds, kept, workers == HERE, done)
         if workers == HERE:
-            tuned = functools.partial(_tune, ask, compiles, seed, tell, options, None)
+            tuned = functools.partial(_tune, ask, seed, tell, options, None)
             for _, result in run_jobs(tuned, tasks, HERE):
                 done(result)
                 if result.interrupted:
                     break
         else:
             left = list(tasks)
-            tuned = functools.partial(_tune_elsewhere, ask, compiles, seed)
+            tuned = functools.partial(_tune_elsewhere, ask, seed)
             with contextlib.closing(
                 run_jobs(tuned, left, workers, name=lambda task: task.module.name)
             ) as finished:
                 try:
                     for task, result in finished:
                         left.remove(task)
-                        if result.tuned is not None:
-                            spent = task.spent + result.tuned.seconds
-                            kept.keep(result.tuned.capture, result.tuned.best, spent)
+                        if result.tuned is not None and result.tuned.best is not None:
+                            keep(options, result.tuned.capture, result.tuned.best)
                         done(result)
                         tell(f"{result.name} is tuned")
                 except KeyboardInterrupt:
@@ -139,22 +134,35 @@ def tune_dumps(
 
 
 def _tasks(
-    modules: list[_Module], seconds: float, folder: OptionFolder, one_by_one: bool, done: Report
+    modules: list[_Module], seconds: float, folder: TunedFolder, one_by_one: bool, done: Report
 ) -> Iterator[_Task]:
-    """Yields the programs of whose share enough is left, and tells of the others."""
-    for module, kept, left in _shares(modules, seconds, folder, one_by_one):
-        if left < _LEAST_SECONDS:
-            why_not = f"{left:.1f} s of its share are left, and a search needs {_LEAST_SECONDS:g}"
-            done(_not_tuned(module, why_not))
-        elif kept is None:
-            yield _Task(module, left, None, 0.0)
+    """Yields the programs to tune with their shares of the time, and tells of the others.
+
+    one_by_one: whether a program is tuned before the next one is asked for. Then what one doesn't
+    use is for those after it.
+    """
+    left = []
+    for module in modules:
+        there = folder.find(module.key)
+        if there is None:
+            left.append(module)
         else:
-            yield _Task(module, left, kept.options, kept.seconds)
+            done(_not_tuned(module, f"{there.path} has it already"))
+    weight = sum(module.latency_ps for module in left)
+    for module in left:
+        share = seconds * module.latency_ps / weight
+        begin = time.monotonic()
+        if share < _LEAST_SECONDS:
+            why_not = f"its share is {share:.1f} s, and a search needs {_LEAST_SECONDS:g}"
+            done(_not_tuned(module, why_not))
+        else:
+            yield _Task(module, share)
+        seconds -= time.monotonic() - begin if one_by_one else share
+        weight -= module.latency_ps
 
 
 def _tune(
     compiler: Compiler,
-    compiles: int | None,
     seed: int,
     tell: Tell,
     options: str | os.PathLike[str] | None,
@@ -168,10 +176,7 @@ def _tune(
     try:
         captured = capture_module(module.text, compiler.target, _title(module.name), compiler)
         left = max(0.0, task.seconds - (time.monotonic() - begin))
-        start = found_before(captured, task.start, tell) if options is None else None
-        tuned = tune_capture(
-            captured, left, compiles, seed, compiler, tell, start=start, options=options, jobs=jobs
-        )
+        tuned = tune_capture(captured, left, seed, compiler, tell, options, jobs)
     except MallocGameError as error:
         return _not_tuned(module, str(error))
     except KeyboardInterrupt:
@@ -179,12 +184,10 @@ def _tune(
     return TunedModule(module.name, module.latency_ps, tuned, note=_note(module, captured))
 
 
-def _tune_elsewhere(
-    compiler: Compiler, compiles: int | None, seed: int, task: _Task
-) -> TunedModule:
+def _tune_elsewhere(compiler: Compiler, seed: int, task: _Task) -> TunedModule:
     """Tunes a program where the folder of options need not be."""
     with compiler:
-        return _tune(compiler, compiles, seed, quiet, None, 1, task)
+        return _tune(compiler, seed, quiet, None, 1, task)
 
 
 def _modules(
@@ -223,14 +226,15 @@ def _module(folder: pathlib.Path, name: str, compiler: Compiler) -> _Module:
             f"it is for {device_count(module)} devices, the target has {target.devices}"
         )
     try:
-        answer = read_dump(folder, Compiled, name)
+        answer = read_dump(folder, name)
     except MissingFileError:  # Without --xla_dump_hlo_as_proto XLA dumps text.
-        answer = compiler.compile(module)
-    program = Capture(_title(name), target, module, answer, (answer.priced,), {}).program
+        program = capture_module(module, target, _title(name), compiler).program
+    else:
+        program = Capture(
+            _title(name), target, module, answer.before, answer.assigned, {}, (answer.priced,)
+        ).program
     assert program.xla_plan is not None, "the module after assignment has a plan"
-    key = Key(
-        fingerprint(module), target.title, target.fast_mib, compiler.versions, inherited_flags()
-    )
+    key = Key.of_module(module, target.title, compiler.versions)
     latency_ps = simulate(program, program.xla_plan).latency_ps
     return _Module(name, module, key, latency_ps, program.instruction_names)
 
@@ -242,25 +246,6 @@ def _check_chip(folder: pathlib.Path, target: Target) -> None:
         kind = chip[1].decode() if chip else None
         if kind not in kinds_of_target(target.name):
             raise InvalidInputError(f"it is for {kind or 'no TPU'}, the target is {target.name}")
-
-
-def _shares(
-    modules: list[_Module], seconds: float, folder: OptionFolder, one_by_one: bool
-) -> Iterator[tuple[_Module, Kept | None, float]]:
-    """Yields each program, its options that are kept, and the seconds that are left of its share.
-
-    one_by_one: whether a program is tuned before the next one is asked for. Then what one doesn't
-    use is for those after it.
-    """
-    weight = sum(module.latency_ps for module in modules)
-    for module in modules:
-        share = seconds * module.latency_ps / weight
-        kept = folder.find(module.key)
-        spent = min(share, kept.seconds) if kept else 0.0
-        begin = time.monotonic()
-        yield module, kept, share - spent
-        seconds -= spent + time.monotonic() - begin if one_by_one else share
-        weight -= module.latency_ps
 
 
 def _not_tuned(module: _Module, why_not: str) -> TunedModule:

@@ -1,27 +1,33 @@
-"""jax.jit with the options that were found for a program before."""
+"""jax.jit with the executables that were tuned for a program before."""
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import logging
+import math
 import os
 import sys
 import types
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mallocgame.errors import InvalidInputError, MissingExtraError
-from mallocgame.xla.compiler import inherited_flags, installed_versions, missing_extra
-from mallocgame.xla.lowering import device_count, fingerprint, lower
-from mallocgame.xla.option_folders import Kept, Key, OptionFolder
+from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame.xla import hook
+from mallocgame.xla.compiler import installed_versions, missing_extra
+from mallocgame.xla.lowering import lower
+from mallocgame.xla.stablehlo import device_count
 from mallocgame.xla.targets import target_of_device
+from mallocgame.xla.tuned_folders import Key, TunedFolder, TunedProgram
 
 _LOG = logging.getLogger("mallocgame.xla")
+# Chips whose slices have two dimensions.
+_FLAT = ("TPU v4 lite", "TPU v5 lite", "TPU v5e", "TPU v6 lite", "TPU v6e")
 
 
 class NotTunedWarning(UserWarning):
-    """A function is compiled as XLA does, because no options in the folder fit."""
+    """A function is compiled as XLA does, because nothing in the folder fits."""
 
 
 def jit(
@@ -31,12 +37,12 @@ def jit(
     options: str | os.PathLike[str],
     **settings: Any,
 ) -> Any:
-    """Returns what jax.jit() returns, but compiled with options that tune() has found before.
+    """Returns what jax.jit() returns, but with executables that tune() has made before.
 
     options: the folder that tune(options=...) or `mallocgame xla tune --options` has written. For
-    each kind of arguments those options are applied that were found for the very same program, chip
-    and versions of jax, jaxlib and libtpu. Else a NotTunedWarning says once why there are none, and
-    XLA compiles by itself, as on a machine without a TPU.
+    each kind of arguments that executable is taken which was made of the very same program, for the
+    same chip and versions of jax, jaxlib and libtpu. Else a NotTunedWarning says once why there is
+    none, and XLA compiles by itself, as on a machine without a TPU.
     settings: as of jax.jit (static_argnums, donate_argnums, in_shardings ...).
 
     It can be a decorator: @mgx.jit(options="tuned"). Inside other transformations of JAX the
@@ -44,14 +50,14 @@ def jit(
     """
     if function is None:
         return functools.partial(jit, options=options, **settings)
-    return Jitted(function, OptionFolder(options), settings)
+    return Jitted(function, TunedFolder(options), settings)
 
 
 class Jitted:
-    """A function as jit() returns it. `untuned` is what jax.jit() makes of it without options."""
+    """A function as jit() returns it. `untuned` is what jax.jit() makes of it by itself."""
 
     def __init__(
-        self, function: Callable[..., Any], folder: OptionFolder, settings: dict[str, Any]
+        self, function: Callable[..., Any], folder: TunedFolder, settings: dict[str, Any]
     ) -> None:
         try:
             import jax
@@ -59,7 +65,7 @@ class Jitted:
             raise missing_extra(error.name or "jax") from None
         if settings.get("compiler_options"):
             raise InvalidInputError(
-                "compiler_options: found some; those in the folder are given in their place"
+                "compiler_options: found some; they can't change what was compiled before"
             )
         self._jax = jax
         self._function = function
@@ -90,11 +96,11 @@ class Jitted:
         return self if instance is None else types.MethodType(self, instance)
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns what jax.jit(...).lower() does; its compile() applies the options."""
+        """Returns what jax.jit(...).lower() does; its compile() takes the executable."""
         return self.picked(*args, **kwargs).lower(*args, **kwargs)
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns what jax.jit(...).trace() does; its lower().compile() applies the options."""
+        """Returns what jax.jit(...).trace() does; its lower().compile() takes the executable."""
         return self.picked(*args, **kwargs).trace(*args, **kwargs)
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
@@ -108,7 +114,7 @@ class Jitted:
             made.clear_cache()
 
     def picked(self, *args: Any, **kwargs: Any) -> Any:
-        """Returns the function of jax.jit, with the options that fit these arguments."""
+        """Returns the function of jax.jit that takes what fits these arguments."""
         from jax._src import core
 
         if not core.trace_state_clean():
@@ -152,20 +158,20 @@ class Jitted:
 
     def _pick(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         shardings = self._settings.get("in_shardings")
-        kept, why_not = find_kept(self.untuned, self.folder, args, kwargs, shardings)
-        if kept is None:
+        offer, why_not = find_offer(self.untuned, self.folder, args, kwargs, shardings)
+        if offer is None:
             return self._as_xla_does(why_not)
-        tuned = self._with(kept.options)
+        tuned = self._with(offer.options)
         try:
-            tuned.lower(*args, **kwargs).compile()  # The call takes what was compiled here.
-        except self._jax.errors.JaxRuntimeError as error:
-            reason = str(error).splitlines()[0]
-            return self._as_xla_does(f"with the options of {kept.path} XLA says: {reason}")
-        _LOG.info("%s: compiled with the options of %s", self._name, kept.path)
+            # The call takes what was compiled here.
+            take(offer, tuned.lower(*args, **kwargs).compile)
+        except InvalidInputError as error:
+            return self._as_xla_does(str(error))
+        _LOG.info("%s: takes the executable of %s", self._name, offer.source)
         return tuned
 
     def _as_xla_does(self, why: str) -> Any:
-        """Says once why no options are applied."""
+        """Says once why no executable is taken."""
         if why not in self._said:
             self._said.add(why)
             text = f"{self._name} is compiled as XLA does: {why}"
@@ -182,44 +188,128 @@ class Jitted:
         return self._made[made]
 
 
-def find_kept(
+def find_offer(
     function: Callable[..., Any],
-    folder: OptionFolder,
+    folder: TunedFolder,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     shardings: Any = None,
-) -> tuple[Kept | None, str]:
-    """Returns the options in a folder for a call of a function, else why there are none.
+) -> tuple[hook.Offer | None, str]:
+    """Returns the executable in a folder for a call of a function, else why there is none.
 
-    shardings: those that jax.jit was told of. InvalidInputError: a file in the folder is damaged.
+    A compile with the offer's options takes it.
+
+    shardings: those that jax.jit was told of.
     """
-    device = _device((args, kwargs, shardings))
-    if device.platform != "tpu":
-        return None, f"it is for {device.platform}, and options are for TPUs"
-    target = target_of_device(device.device_kind, getattr(device, "num_cores", 1))
-    if target is None:
-        return None, f"no target is a {device.device_kind}"
     try:
+        devices = _devices((args, kwargs, shardings))
+        place = find_place(devices)
         module = lower(function, *args, **kwargs)
-        if device_count(module) != 1:
-            return None, f"it is for {device_count(module)} devices"
-        key = Key(fingerprint(module), target, None, installed_versions(), inherited_flags())
-    except (InvalidInputError, MissingExtraError) as error:
+        if device_count(module) != len(devices):
+            return None, f"it is for {device_count(module)} devices, its arguments on others"
+        key = Key.of_module(module, place.target, installed_versions())
+        tuned = folder.find(key)
+        if tuned is None:
+            return None, folder.why_not(key)
+        return _offer(tuned, place), ""
+    except MallocGameError as error:
         return None, str(error)
-    kept = folder.find(key)
-    return kept, "" if kept is not None else folder.why_not(key)
+    except Exception as error:  # JAX can still compile.
+        return None, f"{type(error).__name__}: {error}"
 
 
-def _device(given: Any) -> Any:
-    """Returns one of the devices that a program is compiled for."""
+def take(offer: hook.Offer, compile_asking: Callable[[], Any]) -> Any:
+    """Compiles with an offer's options. Returns what was made, which is its executable.
+
+    InvalidInputError: the executable can't be taken.
+    """
+    from jax.errors import JaxRuntimeError
+
+    offer.refusal, made = "", None
+    try:
+        with _not_cached():
+            made = compile_asking()
+    except JaxRuntimeError as error:
+        offer.refusal = offer.refusal or str(error).partition("\n")[0]
+    if offer.refusal:
+        raise InvalidInputError(f"{offer.source} can't be taken: {offer.refusal}")
+    offer.settled = True
+    return made
+
+
+@contextlib.contextmanager
+def _not_cached() -> Iterator[None]:
+    """Has JAX write nothing into its persistent cache, in this thread.
+
+    The folder holds the executable already, and a plugin needn't be able to serialize again what it
+    has deserialized.
+    """
+    from jax._src import config
+
+    with config.persistent_cache_min_compile_time_secs(math.inf):
+        yield
+
+
+def _offer(tuned: TunedProgram, place: "Place") -> hook.Offer:
+    """Offers an executable to compiles. InvalidInputError, HookError."""
+    executable = tuned.executable()
+    hook.install(place.library)
+    name = f"{tuned.key.digest}.{tuned.sha256}"
+    return hook.offer(name, executable, tuned.key.signature, str(tuned.path))
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a program is compiled and runs."""
+
+    target: str  # Target.title
+    library: str  # the file of the PJRT plugin
+
+
+def find_place(devices: Sequence[Any]) -> Place:
+    """Returns the place of a program on these devices, in the order of its partitions.
+
+    InvalidInputError: executables can't be for them.
+    """
+    from jax._src.cloud_tpu_init import get_tpu_library_path
+
+    first = devices[0]
+    if first.platform != "tpu":
+        raise InvalidInputError(f"it is for {first.platform}, and executables are for TPUs")
+    target = target_of_device(first.device_kind, getattr(first, "num_cores", 1))
+    if target is None:
+        raise InvalidInputError(f"no target is a {first.device_kind}")
+    library = get_tpu_library_path()
+    if library is None:
+        raise InvalidInputError("there is no libtpu")
+    return Place(target + _layout(devices), library)
+
+
+def _layout(devices: Sequence[Any]) -> str:
+    """Returns how devices are laid out, as a Target's title ends; empty: there is one.
+
+    InvalidInputError: they are no whole slice in the order in which the compiler counts them.
+    """
+    if len(devices) == 1:
+        return ""
+    corners = [tuple(device.coords) for device in devices]
+    sizes = [max(column) - min(column) + 1 for column in zip(*corners, strict=True)]
+    ids = [device.id for device in devices]
+    if len({*corners}) != math.prod(sizes) or ids != sorted(ids):
+        raise InvalidInputError(f"its devices {ids} are no whole slice in the order of their ids")
+    flat = devices[0].device_kind in _FLAT
+    return ":" + "x".join(map(str, sizes[:2] if flat else sizes))
+
+
+def _devices(given: Any) -> tuple[Any, ...]:
+    """Returns the devices that a program is compiled for, in the order of its partitions."""
     import jax
 
     for leaf in jax.tree.leaves(given):
-        sharding = getattr(leaf, "sharding", leaf)
-        with contextlib.suppress(ValueError):  # An abstract mesh has no devices.
-            for device in getattr(sharding, "device_set", ()):
-                return device
-    return next(iter(jax.numpy.zeros(()).devices()))
+        sharding: Any = getattr(leaf, "sharding", leaf)
+        with contextlib.suppress(AttributeError, ValueError):  # An abstract mesh has none.
+            return tuple(sharding._device_assignment)
+    return tuple(jax.numpy.zeros(()).devices())
 
 
 def _statics(

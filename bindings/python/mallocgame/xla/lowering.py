@@ -11,6 +11,7 @@ from typing import Any
 from mallocgame._address_space import check_address_space
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import missing_extra
+from mallocgame.xla.stablehlo import attribute
 
 _NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
 # What JAX adds to a program whose arguments say that they are on one device.
@@ -59,7 +60,7 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
         raise InvalidInputError(
             f"{name}: JAX can't lower it: {type(error).__name__}: {message[0] if message else ''}"
         ) from error
-    replicas = _attribute(text, "num_replicas")
+    replicas = attribute(text, "num_replicas")
     if replicas != 1:
         raise InvalidInputError(
             f"{name}: found {replicas} replicas, allowed: 1; "
@@ -78,16 +79,6 @@ def _callbacks(jaxpr: Any) -> Iterator[str]:
             yield name
         for inner in jaxprs_in_params(equation.params):
             yield from _callbacks(inner)
-
-
-def device_count(module: str) -> int:
-    """Returns how many devices a StableHLO module is for."""
-    return _attribute(module, "num_partitions")
-
-
-def _attribute(module: str, name: str) -> int:
-    found = re.search(rf"mhlo\.{name} = (\d+)", module)
-    return int(found[1]) if found else 1
 
 
 @functools.lru_cache(maxsize=4)

@@ -1,6 +1,7 @@
-"""What a function takes on the device at hand, as XLA compiles it and with options."""
+"""What a function takes on the device at hand, as XLA compiles it and tuned."""
 
 import dataclasses
+import functools
 import math
 import os
 import time
@@ -12,8 +13,8 @@ import numpy as np
 
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import missing_extra
-from mallocgame.xla.jitting import Jitted, NotTunedWarning, find_kept
-from mallocgame.xla.option_folders import OptionFolder
+from mallocgame.xla.jitting import Jitted, NotTunedWarning, find_offer, take
+from mallocgame.xla.tuned_folders import TunedFolder
 
 _SAMPLE_SECONDS = 0.01  # the least that a sample takes, by more calls, so that clocks don't matter
 _MOST_CALLS = 1000
@@ -49,7 +50,7 @@ def measure(
     samples: int = 30,
     **kwargs: Any,
 ) -> Measured:
-    """Times a function with and without options, on the device that its arguments are on.
+    """Times a function as XLA compiles it and tuned, on the device that its arguments are on.
 
     After a warm-up both are timed in turns, so that they share the moods of the machine. A sample
     is as many calls one after the other as take 10 ms, until the results are there. Arguments that
@@ -57,7 +58,7 @@ def measure(
 
     function: a function, or one that jax.jit or jit() has wrapped, without static arguments.
     args, kwargs: of the call; arrays.
-    options: a folder, or compiler options by name (Tuned.options). None: those of jit().
+    options: a folder of tuned executables, or compiler options by name. None: the folder of jit().
     samples: of each; 2 and more.
 
     InvalidInputError: there are fewer samples, or no options are said.
@@ -72,21 +73,20 @@ def measure(
     untuned: Any = getattr(function, "untuned", function)
     jitted = untuned if hasattr(untuned, "lower") else jax.jit(untuned)
     lowered: Any = jitted.lower(*args, **kwargs)
-    chosen = (
-        dict(options) if isinstance(options, Mapping) else _found(function, options, args, kwargs)
-    )
-    ways = [
-        _Timed(lowered.compile(compiler_options=values), lowered.args_info, args, kwargs)
-        for values in (None, chosen or None)
-    ]
+    default = lowered.compile()
+    if isinstance(options, Mapping):
+        tuned = lowered.compile(dict(options)) if options else default
+    else:
+        tuned = _tuned(function, options, lowered, args, kwargs) or default
+    ways = [_Timed(compiled, lowered.args_info, args, kwargs) for compiled in (default, tuned)]
     calls = max(way.warm_up() for way in ways)
     seconds: tuple[list[float], list[float]] = ([], [])
     for turn in range(samples):
         for which in (0, 1) if turn % 2 == 0 else (1, 0):
             seconds[which].append(ways[which].sample(calls))
-    default, tuned = map(np.array, seconds)
+    taken = np.array(seconds[0]), np.array(seconds[1])
     spread = stats.bootstrap(
-        (default, tuned),
+        taken,
         _ratio,
         n_resamples=_RESAMPLES,
         confidence_level=_CONFIDENCE,
@@ -95,9 +95,8 @@ def measure(
         rng=0,
     ).confidence_interval
     return Measured(
-        default,
-        tuned,
-        float(_ratio(default, tuned)),
+        *taken,
+        float(_ratio(*taken)),
         float(spread.low),
         float(spread.high),
         ", ".join(sorted({device.device_kind for device in _devices(ways[0].result)})),
@@ -139,17 +138,25 @@ class _Timed:
         return (time.perf_counter() - begin) / calls
 
 
-def _found(
-    function: Any, folder: str | os.PathLike[str] | None, args: tuple[Any, ...], kwargs: Any
-) -> dict[str, str]:
-    """Returns the options in a folder, with a warning if there are none."""
+def _tuned(
+    function: Any,
+    folder: str | os.PathLike[str] | None,
+    lowered: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Returns the executable in a folder. None: it warns that none can be taken, and why."""
     if folder is None and not isinstance(function, Jitted):
         raise InvalidInputError("options: found None, allowed: a folder, or options by name")
-    where = function.folder if folder is None else OptionFolder(folder)
-    kept, why_not = find_kept(function, where, args, kwargs)
-    if kept is None:
-        warnings.warn(f"measured as XLA compiles it: {why_not}", NotTunedWarning, stacklevel=3)
-    return {} if kept is None else kept.options
+    where = function.folder if folder is None else TunedFolder(folder)
+    offer, why_not = find_offer(function, where, args, kwargs)
+    try:
+        if offer is not None:
+            return take(offer, functools.partial(lowered.compile, offer.options))
+    except InvalidInputError as error:
+        why_not = str(error)
+    warnings.warn(f"measured as XLA compiles it: {why_not}", NotTunedWarning, stacklevel=3)
+    return None
 
 
 def _ratio(default: np.ndarray, tuned: np.ndarray, axis: int = -1) -> Any:

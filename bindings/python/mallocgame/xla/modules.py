@@ -5,7 +5,6 @@ import glob
 import os
 import pathlib
 from collections.abc import Iterator
-from typing import TypeVar
 
 from mallocgame.errors import InvalidInputError, MissingFileError
 
@@ -23,26 +22,19 @@ _SOURCE_LOCATIONS: "Fields" = {1: {3: {2: {7: None, 68: None}}, 17: None, 19: No
 
 
 @dataclasses.dataclass(frozen=True)
-class Assigned:
-    """What the compiler has done after memory space assignment: serialized HloProtos."""
+class Compiled:
+    """One whole answer of the compiler: serialized HloProtos."""
 
     before: bytes  # scheduled, before memory space assignment
     assigned: bytes  # after it, with the buffer assignment
-
-
-@dataclasses.dataclass(frozen=True)
-class Compiled(Assigned):
-    """One whole answer of the compiler."""
-
     priced: bytes  # after code generation, with estimated cycles
 
 
-Dump = TypeVar("Dump", bound=Assigned)
 Fields = dict[int, "Fields | None"]
 
 
-def read_dump(folder: str | os.PathLike[str], kind: type[Dump], name: str | None = None) -> Dump:
-    """Reads a module that was dumped in a folder, as a `kind`.
+def read_dump(folder: str | os.PathLike[str], name: str | None = None) -> Compiled:
+    """Reads a module that was dumped in a folder.
 
     name: what names of its files begin with; None: the largest module's.
 
@@ -50,7 +42,7 @@ def read_dump(folder: str | os.PathLike[str], kind: type[Dump], name: str | None
     there. InvalidInputError: a file is damaged.
     """
     found = {}
-    for field in dataclasses.fields(kind):
+    for field in dataclasses.fields(Compiled):
         suffix = _DUMPS[field.name]
         pattern = ("*" if name is None else glob.escape(name)) + suffix
         files = [path for path in pathlib.Path(folder).glob(pattern) if path.is_file()]
@@ -64,7 +56,7 @@ def read_dump(folder: str | os.PathLike[str], kind: type[Dump], name: str | None
             found[field.name] = without_fields(largest.read_bytes(), _SOURCE_LOCATIONS)
         except (IndexError, ValueError):
             raise InvalidInputError(f"{largest}: damaged HloProto") from None
-    return kind(**found)
+    return Compiled(**found)
 
 
 def device_count_of_proto(module: bytes) -> int:
@@ -75,12 +67,12 @@ def device_count_of_proto(module: bytes) -> int:
     # hlo_module, its device_assignment, and its replica_count and computation_count
     assignments = [
         body
-        for number, inner in _fields(module)
+        for number, inner in wire_fields(module)
         if number == 1 and isinstance(inner, bytes)
-        for number_inside, body in _fields(inner)
+        for number_inside, body in wire_fields(inner)
         if number_inside == 15 and isinstance(body, bytes)
     ]
-    counts = dict(_fields(assignments[0])) if assignments else {}
+    counts = dict(wire_fields(assignments[0])) if assignments else {}
     product = 1
     for number in (1, 2):
         count = counts.get(number, 1)
@@ -88,19 +80,31 @@ def device_count_of_proto(module: bytes) -> int:
     return product
 
 
+def hlo_proto(module: bytes, assignment: bytes) -> bytes:
+    """Returns a serialized HloProto of a HloModuleProtoWithConfig and a BufferAssignmentProto.
+
+    IndexError, ValueError: the first is no message.
+    """
+    inner = next(body for number, body in wire_fields(module) if number == 1)
+    if not isinstance(inner, bytes):
+        raise ValueError("no HloModuleProtoWithConfig")
+    proto = b"".join(_field(number, body) for number, body in ((1, inner), (3, assignment)))
+    return without_fields(proto, _SOURCE_LOCATIONS)
+
+
 def name_of_proto(module: bytes) -> str:
     """Returns the name of the module in a serialized HloProto; empty: it has none that is text."""
     try:
-        for number, inner in _fields(module):
+        for number, inner in wire_fields(module):
             if number == 1 and isinstance(inner, bytes):
-                names = [body for inside, body in _fields(inner) if inside == 1]
+                names = [body for inside, body in wire_fields(inner) if inside == 1]
                 return names[0].decode() if names and isinstance(names[0], bytes) else ""
     except (IndexError, ValueError):
         pass
     return ""
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+def wire_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Gives the number and value of each field that is a number or has a length."""
     at = 0
     while at < len(message):
@@ -162,6 +166,10 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if byte < 0x80:
             return value, at
+
+
+def _field(number: int, body: bytes) -> bytes:
+    return _to_varint(number << 3 | 2) + _to_varint(len(body)) + body
 
 
 def _to_varint(value: int) -> bytes:

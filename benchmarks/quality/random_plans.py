@@ -1,0 +1,252 @@
+"""Has the compiler carry out plans of random games, and reads back what became of each.
+
+    python benchmarks/quality/random_plans.py FOLDER [--programs NAME,...] [--plans 20] [--seed 0]
+
+A program is WORKLOAD.HARDWARE, as the bundled ones are called, or one that levels are made of. It
+is captured, and as many games are played at random, each with odds of its own for the actions. Each
+plan is written into the compiler's module, checked, lowered and linked. Then the module that was
+linked is imported anew, and its plan is compared with the one that was written: the memory and the
+offset of every access, and begin and end of every prefetch. Both latencies must be one to the
+picosecond, and that of before too if all its prices were known.
+
+FOLDER/PROGRAM.jsonl has a row for each plan, so that this can be interrupted and goes on where it
+stopped. Then the table of docs/results/tpu.md is printed, with the causes of refusals. Needs
+mallocgame[xla] and no TPU. Exits 1 if a plan was carried out in another way than it says.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # this process only traces
+
+import numpy as np
+
+import mallocgame as mg
+import mallocgame.xla as mgx
+from mallocgame._core import PREFETCH
+from mallocgame._levels.splits import drafts
+from mallocgame.xla.modules import hlo_proto
+from mallocgame.xla.prices import profile_of
+from mallocgame.xla.sources import find_source, workloads
+from mallocgame.xla.targets import bundled_target
+
+PROGRAMS = (
+    "wavernn_64steps_b8.tpu_v5e",
+    "muzero_unroll_b32.tpu_v5e",
+    "mlp_train_adam_b512.tpu_v5e",
+    "mlp_train_adam_b512.tpu_v6e",
+    "perceptron_001.tpu_v5e",
+    "recurrent_002.tpu_v6e",
+)
+_NAMES = re.compile(r"'[^']*'|\b[0-9a-f]{32}\b|\d+(\.\d+)?")  # what differs between like refusals
+_NO_WORK = {"bitcast", "constant", "get-tuple-element", "parameter", "tuple"}
+
+
+def source(name: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Returns a function and its arguments. InvalidInputError: no program is called so."""
+    model = name.partition(".")[0]
+    if model in workloads():
+        return find_source(model)[1:]
+    draft = next((draft for draft in drafts() if draft.name == name), None)
+    if draft is None:
+        raise mg.InvalidInputError(f"program '{name}': no workload and no program of levels")
+    from mallocgame.workloads.drawn import draw
+
+    return draw(draft.family, draft.number, draft.seed)
+
+
+def random_plan(program: mg.Program, seed: list[int]) -> mg.Plan:
+    """Returns the plan of a game in which each action has its odds."""
+    rng = np.random.default_rng(seed)
+    state = mg.Game(program).initial_state()
+    odds = rng.exponential(size=state.game.num_actions)
+    while not state.is_terminal():
+        legal = state.legal_actions()
+        chances = odds[legal] / odds[legal].sum()
+        state.apply(int(rng.choice(legal, p=chances)))
+    return state.plan()
+
+
+def read_back(capture: mgx.Capture, written: mgx.Written) -> tuple[mg.Program, mg.Plan]:
+    """Returns the program and the plan of the module that was linked."""
+    scheduled = written.scheduled
+    program = mg.import_hlo(
+        capture.before,
+        assigned=hlo_proto(scheduled.module, scheduled.assignment),
+        priced=capture.priced,
+        profile=profile_of(capture.prices),
+        hardware=capture.target.hardware,
+        name=capture.name,
+        origin=capture.origin,
+        trips=capture.trips,
+    )
+    assert program.xla_plan is not None, "the module has an assignment"
+    return program, program.xla_plan
+
+
+def next_work(program: mg.Program) -> list[int]:
+    """Returns for each tick, and the end, the first from it on at which something is done.
+
+    Between two of them a copy may begin or end anywhere: the module is the same.
+    """
+    opcodes = program.instruction_opcodes
+    found = [len(opcodes)]
+    for tick in range(len(opcodes) - 1, -1, -1):
+        found.append(found[-1] if opcodes[tick] in _NO_WORK else tick)
+    return found[::-1]
+
+
+def copies(program: mg.Program, plan: mg.Plan) -> collections.Counter[tuple[int, ...]]:
+    """Returns the prefetches: buffer, begin and end, without what writing a plan changes.
+
+    A write-back is one copy that begins with its last part, and is left out where main memory has
+    the value already. A preload is done at its first use. Parts of prefetches end at tiles.
+    """
+    work = next_work(program)
+    found: collections.Counter[tuple[int, ...]] = collections.Counter()
+    for copy in plan.copies:
+        if copy["kind"] == PREFETCH and not copy["preload"]:
+            buffer = plan.residences["buffer"][copy["residence"]]
+            found[int(buffer), work[copy["begin"]], work[copy["end"]]] += 1
+    return found
+
+
+def differences(program: mg.Program, plan: mg.Plan, found: mg.Plan) -> dict[str, int]:
+    """Returns how much of a plan was found to be elsewhere."""
+    fast = plan.served_by >= 0
+    same = fast == (found.served_by >= 0)
+    both = fast & same
+    offsets, others = (
+        one.residences["offset"][one.served_by[both]] for one in (plan, found)
+    )  # fmt: skip
+    planned, read = copies(program, plan), copies(program, found)
+    return {
+        "accesses": len(fast),
+        "other_memory": int((~same).sum()),
+        "other_offset": int((offsets != others).sum()),
+        "copies": planned.total(),
+        "other_copies": ((planned - read) + (read - planned)).total(),
+    }
+
+
+def carried_out(emitter: mgx.Emitter, seed: list[int]) -> dict:
+    """Returns the row of a plan."""
+    program = emitter.capture.program
+    plan = random_plan(program, seed)
+    before = mg.simulate(program, plan)
+    row: dict = {"seed": seed, "predicted_ps": before.latency_ps}
+    row["all_known"] = before.exact_ps == before.compute_ps
+    try:
+        written = emitter.write(plan)
+        executable = emitter.link(written)
+    except mgx.CompilerError as error:
+        return row | {"refused": str(error)}
+    again, found = read_back(emitter.capture, written)
+    return row | {
+        "executable_bytes": len(executable),
+        "written_ps": written.report.latency_ps,
+        "read_ps": mg.simulate(again, found).latency_ps,
+        **differences(written.program, written.plan, found),
+    }
+
+
+def is_as_planned(row: dict) -> bool:
+    """Says whether a plan that was linked is what was planned."""
+    wrong = row["other_memory"] or row["other_offset"] or row["other_copies"]
+    latencies = {row["written_ps"], row["read_ps"]}
+    if row["all_known"]:
+        latencies.add(row["predicted_ps"])
+    return not wrong and len(latencies) == 1
+
+
+def rows_of(name: str, path: pathlib.Path, options: argparse.Namespace) -> list[dict]:
+    """Carries out what is missing of a program's plans, and returns the rows of all."""
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    rows = [json.loads(line) for line in lines if line.endswith("\n")]
+    if len(rows) >= options.plans:
+        return rows[: options.plans]
+    function, arguments = source(name)
+    target = bundled_target(name.partition(".")[2])
+    with mgx.Compiler(target) as compiler:
+        capture = mgx.capture(
+            function, *arguments, target=target.title, fast_mib=target.fast_mib, name=name,
+            compiler=compiler,
+        )  # fmt: skip
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))  # without half a line
+        with mgx.Emitter(capture, compiler) as emitter, path.open("a") as kept:
+            for number in range(len(rows), options.plans):
+                rows.append(carried_out(emitter, [options.seed, number]))
+                print(json.dumps(rows[-1]), file=kept, flush=True)
+                print(f"{name}: {number + 1} of {options.plans}", file=sys.stderr, flush=True)
+    return rows
+
+
+def print_table(every: dict[str, list[dict]]) -> None:
+    """Prints a row for each program, and the causes of refusals."""
+    heads = (
+        "plans",
+        "linked",
+        "accesses",
+        "elsewhere",
+        "copies",
+        "otherwise",
+        "all known",
+        "exact",
+    )
+    print(f"| program | {' | '.join(heads)} |\n| --- |{' --: |' * len(heads)}")
+    causes: collections.Counter[str] = collections.Counter()
+    for name, rows in every.items():
+        linked = [row for row in rows if "refused" not in row]
+        known = [row for row in linked if row["all_known"]]
+        cells = [
+            len(rows),
+            len(linked),
+            sum(row["accesses"] for row in linked),
+            sum(row["other_memory"] + row["other_offset"] for row in linked),
+            sum(row["copies"] for row in linked),
+            sum(row["other_copies"] for row in linked),
+            len(known),
+            sum(row["predicted_ps"] == row["written_ps"] == row["read_ps"] for row in known),
+        ]
+        print(f"| `{name}` | {' | '.join(f'{cell:,}' for cell in cells)} |")
+        causes.update(
+            _NAMES.sub("…", row["refused"].removeprefix(f"{name}: "))
+            for row in rows
+            if "refused" in row
+        )
+    if causes:
+        print("\n| refused because | plans |\n| --- | --: |")
+        for cause, count in causes.most_common():
+            print(f"| {' '.join(cause.split()).replace('|', chr(92) + '|')} | {count} |")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--programs", default=",".join(PROGRAMS), help="separated by commas")
+    parser.add_argument("--plans", type=int, default=20, help="of each program (20)")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    every = {}
+    for name in options.programs.split(","):
+        path = options.folder / f"{name}.{options.seed}.jsonl"
+        try:
+            every[name] = rows_of(name, path, options)
+        except mg.MallocGameError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+    print_table(every)
+    linked = [row for rows in every.values() for row in rows if "refused" not in row]
+    missing = len(every) < len(options.programs.split(","))
+    return 1 if missing or not all(map(is_as_planned, linked)) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

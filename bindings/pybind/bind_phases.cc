@@ -1,0 +1,44 @@
+// Writes plans into what the compiler's phases hand out.
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "bindings/pybind/handles.h"
+#include "bindings/pybind/status.h"
+#include "mallocgame/hlo/phase_module.h"
+#include "mallocgame/hlo/write_plan.h"
+
+namespace py = pybind11;
+
+namespace mallocgame::python {
+namespace {
+
+py::tuple WritePlanOf(const ProgramHandle& program, const Plan& plan, const py::bytes& module,
+                      const py::bytes& buffer_assignment,
+                      const std::optional<Hardware>& own_hardware) {
+  const PhaseModule unassigned = {std::string(ViewOf(module)),
+                                  std::string(ViewOf(buffer_assignment))};
+  const Hardware hardware = HardwareOr(program, own_hardware);
+  auto written =
+      WithoutGil([&] { return WritePlan(program.program(), plan, hardware, unassigned); });
+  const PhaseModule result = ValueOrRaise(std::move(written));
+  return py::make_tuple(py::bytes(result.module), py::bytes(result.buffer_assignment));
+}
+
+}  // namespace
+
+void BindPhases(py::module_& module) {
+  module.def("write_plan", &WritePlanOf, py::arg("program"), py::arg("plan"), py::arg("module"),
+             py::arg("buffer_assignment"), py::arg("hardware") = std::nullopt,
+             "Writes a plan of a program into the result of the compiler's first phase with memory "
+             "space assignment off, of which the program was imported (bytes, decompressed: "
+             "`opt_hlo` and `buffer_assignment`). Returns both anew, for the later phases. "
+             "hardware: None is the program's own. "
+             "InvalidInputError: the plan breaks a rule, or the messages are damaged or of another "
+             "program. MallocGameError names the instruction, and what of the plan can't be "
+             "written there.");
+}
+
+}  // namespace mallocgame::python

@@ -1,0 +1,268 @@
+"""A plan becomes the program: written into the module, checked, priced and linked by the compiler.
+
+The compiler looks at nothing of what it is given between its phases. So each plan is written by
+write_plan(), looked at by check_phase_module(), and each isolated module that is made for it is
+proven to be the compiler's own by its hash.
+"""
+
+import dataclasses
+import itertools
+import re
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+from mallocgame._core import (
+    Hardware,
+    InstructionPlacement,
+    PlacedModule,
+    Plan,
+    Program,
+    Report,
+    check_phase_module,
+    place_isolated_module,
+    simulate,
+    write_plan,
+)
+from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame.xla.captures import ALL_MAIN, Capture
+from mallocgame.xla.claims import cost_ps
+from mallocgame.xla.compiler import Compiler, CompilerError, CompilerRefusedError
+from mallocgame.xla.exploring import moved, placements_of
+from mallocgame.xla.partial_programs import PartialProgram
+from mallocgame.xla.phases import Crew, Lowered, Scheduled
+from mallocgame.xla.prices import Placement, placement_of, prices_of
+
+_VMEM = 1  # the memory space that fusions reserve parts of
+_ALIGNMENT = 4096  # bytes
+_SLACK = 32768  # bytes: the compiler rounds what it says to hundredths of a MiB
+_UNITS = " KMGT"
+_USED = re.compile(r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?)")
+_BATCH = 4  # isolated modules for each compiler, between looks at the clock
+
+Tell = Callable[[str], object]  # a function that is told of the work
+
+
+def quiet(_: str) -> None:
+    """Says nothing: a Tell for nobody."""
+
+
+class PlanRefusedError(CompilerError):
+    """A plan that can't be written, or of which the compiler makes something else."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """A plan in the compiler's own form, with everything that phase 3 links."""
+
+    plan: Plan  # of `program`
+    program: Program  # with the prices of this placement
+    scheduled: Scheduled
+    lowered: Lowered
+    isolated: tuple[Lowered, ...]
+    report: Report
+
+    @property
+    def cost_ps(self) -> float:
+        """What searches make small: the mean of the warm and the cold latency."""
+        return cost_ps(self.report)
+
+
+class Emitter:
+    """Writes plans of one captured program, and has the compiler price and link them.
+
+    It starts compilers that work side by side; close it, or use it as a context manager.
+
+    jobs: how many; None is one for each processor.
+    """
+
+    def __init__(
+        self, capture: Capture, compiler: Compiler, jobs: int | None = None, tell: Tell = quiet
+    ) -> None:
+        self.capture = capture
+        self._tell = tell
+        self._crew = Crew(compiler, ALL_MAIN, jobs)
+        # As scheduled, with everything in main memory.
+        self._scheduled = self._crew.first.schedule(capture.check_can_compile())
+        self._calls = self._crew.first.lower(self._scheduled).calls
+        self._lowered: dict[_Key, Lowered] = {}
+
+    def __reduce__(self) -> NoReturn:
+        """It has asked a compiler of this process."""
+        raise TypeError("Emitter can't be pickled or copied: make another of its capture")
+
+    def close(self) -> None:
+        """Ends the compilers that it has started."""
+        self._crew.close()
+
+    def __enter__(self) -> "Emitter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def write(self, plan: Plan, hardware: Hardware | None = None) -> Written:
+        """Writes a plan of `capture.program`, and has every instruction priced where it then is.
+
+        hardware: that the plan was made for; None is the target's.
+
+        `capture` knows these prices then, so its program is another one (Plan.rebased_on()).
+        PlanRefusedError; other CompilerErrors.
+        """
+        program, base = self.capture.program, self._scheduled
+        hardware = self.capture.target.hardware if hardware is None else hardware
+        try:
+            module, assignment = write_plan(program, plan, base.module, base.assignment, hardware)
+            check_phase_module(base.module, base.assignment, module, assignment, hardware)
+        except MallocGameError as error:
+            raise PlanRefusedError(f"{program.name}: {error}") from None
+        scheduled = base.having(module, assignment)
+        lowered = self._crew.first.lower(scheduled)
+        placed = PlacedModule(module, assignment)
+        isolated = self._lower_isolated(lowered, placed)
+        prices = prices_of(lowered, isolated, placed, hardware.fast_memory_space)
+        self.capture = self.capture.with_prices(prices)
+        program = self.capture.program
+        plan = plan.rebased_on(program)
+        return Written(
+            plan, program, scheduled, lowered, tuple(isolated.values()), simulate(program, plan)
+        )
+
+    def explore(self, until: float) -> int:
+        """Prices placements of single instructions, those that tell most first.
+
+        until: time.monotonic() after which none is begun. Returns how many it has priced, and
+        `capture` knows them then. What the compiler refuses is left out. CompilerError.
+        """
+        program, fast = self.capture.program, self.capture.target.hardware.fast_memory_space
+        placed = PlacedModule(self._scheduled.module, self._scheduled.assignment)
+        calls = {
+            instruction: called
+            for instruction, called in self._calls.items()
+            if called in self._scheduled.isolated
+        }
+        wanted = placements_of(program, self._scheduled, calls)
+        known: dict[str, dict[Placement, int]] = {}
+        done = 0
+        while time.monotonic() < until:
+            batch = list(itertools.islice(wanted, self._crew.jobs * _BATCH))
+            if not batch:
+                break
+            missing = {}
+            for instruction, arrays in batch:
+                placement = moved(placed.placement([instruction]), arrays, fast)
+                where = placement_of(placement, fast)
+                if where not in self.capture.prices.get(instruction, {}):
+                    name = f"{self._calls[instruction]}.{where[0]}.{where[1]}"
+                    isolated = self._isolated(instruction, name, placement)
+                    missing[instruction, where, tuple(map(tuple, placement.shared))] = isolated
+            for key, made in self._crew.lower_isolated(self._scheduled, missing, True).items():
+                instruction, where, shared = key
+                for known_as in made.hashes:
+                    self._lowered[known_as, shared] = made
+                for cycles in made.cycles.values():
+                    known.setdefault(instruction, {})[where] = cycles
+                done += 1
+        self.capture = self.capture.with_prices(known)
+        return done
+
+    def fast_bytes(self) -> int:
+        """Returns the fast memory that plans may take: the chip's, less what fusions reserve.
+
+        XLA's own plan is moved to the end of fast memory, and the compiler says by how much that is
+        too far. Where it can't be asked so, it is the target's. CompilerError.
+        """
+        target, plan = self.capture.target, self.capture.xla_plan
+        if target.fast_mib is not None or target.hardware.fast_memory_space != _VMEM:
+            return target.hardware.fast_bytes
+        capacity = target.hardware.fast_bytes
+        for beyond in (1 << 40, None):  # The first says how much the chip has.
+            end = capacity - _SLACK if beyond is None else beyond
+            try:
+                self.link(self.write(*self._moved(plan, end)))
+            except CompilerRefusedError as error:
+                used, limit = _memory_in(str(error))
+                if limit == 0:
+                    break
+                capacity = limit if beyond is not None else limit - (used - end)
+            except PlanRefusedError:
+                break
+        return max(target.hardware.fast_bytes, (capacity - _SLACK) // _ALIGNMENT * _ALIGNMENT)
+
+    def _moved(self, plan: Plan, end: int) -> tuple[Plan, Hardware]:
+        """Returns a plan with its last byte before `end`, and hardware that has as much."""
+        program = self.capture.program
+        hardware = program.hardware.replace(fast_bytes=end)
+        residences = plan.residences.copy()
+        ends = residences["offset"] + program.buffers["size_bytes"][residences["buffer"]]
+        last = int(ends.max()) if len(ends) else 0
+        residences["offset"] += (end - last) // _ALIGNMENT * _ALIGNMENT
+        return Plan.of(program, hardware, residences, plan.copies, plan.served_by), hardware
+
+    def link(self, written: Written) -> bytes:
+        """Returns the executable of a plan. CompilerError."""
+        return self._crew.first.link(written.scheduled, written.lowered, written.isolated)
+
+    def _lower_isolated(self, lowered: Lowered, placed: PlacedModule) -> dict[str, Lowered]:
+        """Returns the code that a module calls, by hash."""
+        sites: dict[str, list[str]] = {}
+        for instruction, wanted in lowered.calls.items():
+            if wanted not in lowered.hashes:
+                sites.setdefault(wanted, []).append(instruction)
+        keys = {}
+        missing: dict[_Key, PartialProgram] = {}
+        for wanted, instructions in sites.items():
+            placement = placed.placement(instructions)
+            keys[wanted] = key = wanted, tuple(map(tuple, placement.shared))
+            if key not in self._lowered:
+                missing[key] = self._isolated(instructions[0], wanted, placement)
+        for key, made in self._crew.lower_isolated(self._scheduled, missing).items():
+            self._check_is(key[0], made, sites[key[0]][0])
+            self._lowered[key] = made
+        return {wanted: self._lowered[key] for wanted, key in keys.items()}
+
+    def _isolated(
+        self, instruction: str, wanted: str, placement: InstructionPlacement
+    ) -> PartialProgram:
+        """Returns the isolated module of an instruction in a placement, called `wanted`."""
+        own = self._calls.get(instruction, "")
+        source = self._scheduled.isolated.get(own)
+        if source is None:
+            raise PlanRefusedError(
+                f"{self.capture.name}: '{instruction}' has no isolated module to be lowered from"
+            )
+        name = source.name.replace(own, wanted)
+        try:
+            module = place_isolated_module(source.program, placement, name)
+        except InvalidInputError as error:
+            raise PlanRefusedError(f"{self.capture.name}: '{instruction}': {error}") from None
+        return dataclasses.replace(source, program=module, name=name)
+
+    def _check_is(self, wanted: str, made: Lowered, instruction: str) -> None:
+        """PlanRefusedError: it isn't the code that the compiler itself would make."""
+        if wanted not in made.hashes:
+            raise PlanRefusedError(
+                f"{self.capture.name}: the isolated module of '{instruction}' has hash "
+                f"{', '.join(sorted(made.hashes))}, the compiler wants {wanted}"
+            )
+
+
+_Key = tuple[str, tuple[tuple[int, ...], ...]]  # a hash, and the arrays that share bytes
+
+
+def memory_exceeded(message: str) -> int:
+    """Returns by how many bytes a refusal says that fast memory is exceeded; 0: it says no such."""
+    used, limit = _memory_in(message)
+    return used - limit + _SLACK if used > limit else 0
+
+
+def _memory_in(message: str) -> tuple[int, int]:
+    """Returns the bytes used, and those there are, of a refusal for lack of fast memory."""
+    found = _USED.search(message)
+    if found is None:
+        return 0, 0
+    used, limit = (
+        int(float(number) * 1024 ** _UNITS.index(unit or " "))
+        for number, unit in (found.group(1, 2), found.group(3, 4))
+    )
+    return used, limit

@@ -1,0 +1,218 @@
+"""The phases of XLA:TPU, which hand out what lies between them and take it back altered.
+
+Phase 1 schedules a program: its module, its buffer assignment, and one isolated module for each
+distinct instruction that is lowered by itself. Phase 2a lowers the module, phase 2b an isolated
+one, and phase 3 links all of it. libtpu has them since 0.0.23 (docs/tpu-method.md).
+"""
+
+import concurrent.futures
+import dataclasses
+import functools
+import os
+import queue
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from mallocgame._core import read_estimated_cycles, read_lowered_program
+from mallocgame.xla.compiler import Compiler, CompilerError, CompilerRefusedError
+from mallocgame.xla.partial_programs import PartialProgram, of_stablehlo
+
+_SCHEDULE, _LOWER, _LOWER_ISOLATED, _LINK = (
+    "phase1_hlo_opts",
+    "phase2a_tlp_lowering",
+    "phase2b_deduped_lowering",
+    "phase3_linking",
+)
+_MODULE, _ASSIGNMENT, _ENVIRONMENT, _ORIGINAL, _EXECUTABLE = (
+    "opt_hlo",
+    "buffer_assignment",
+    "modified_comp_envs",
+    "original_hlo_module",
+    "pjrt_executable",
+)
+_ISOLATED = "isolated_hlo."
+_CODE, _METADATA = "isa_program_proto", "compiler_metadata"
+
+Key = TypeVar("Key")
+
+
+@dataclasses.dataclass(frozen=True)
+class Scheduled:
+    """A program as phase 1 hands it out, or altered: its partial programs by name."""
+
+    parts: Mapping[str, PartialProgram]
+
+    @property
+    def module(self) -> bytes:
+        """The scheduled module (HloModuleProtoWithConfig)."""
+        return self.parts[_MODULE].program
+
+    @property
+    def assignment(self) -> bytes:
+        """Where everything lies (BufferAssignmentProto)."""
+        return self.parts[_ASSIGNMENT].program
+
+    @functools.cached_property
+    def isolated(self) -> Mapping[str, PartialProgram]:
+        """The isolated modules (HloModuleProtoWithConfig), by the hash in their names."""
+        return {
+            name.rpartition(".")[2]: part
+            for name, part in self.parts.items()
+            if name.startswith(_ISOLATED)
+        }
+
+    def having(self, module: bytes, assignment: bytes) -> "Scheduled":
+        """Returns the same program with everything elsewhere."""
+        changed = {
+            _MODULE: dataclasses.replace(self.parts[_MODULE], program=module),
+            _ASSIGNMENT: dataclasses.replace(self.parts[_ASSIGNMENT], program=assignment),
+        }
+        return Scheduled({**self.parts, **changed})
+
+    def given(self, *names: str) -> list[bytes]:
+        """Returns parts as a phase takes them; those that this libtpu doesn't make are left out."""
+        return [self.parts[name].to_bytes() for name in names if name in self.parts]
+
+
+@dataclasses.dataclass(frozen=True)
+class Lowered:
+    """What phase 2a or 2b makes.
+
+    outputs: what phase 3 takes. hashes: of the instructions whose code it holds. calls: of those
+    instructions whose code it calls, by their names. cycles: what it estimates, by instruction.
+    """
+
+    outputs: tuple[bytes, ...]
+    hashes: frozenset[str]
+    calls: Mapping[str, str]
+    cycles: Mapping[str, int]
+
+    @classmethod
+    def of(cls, outputs: Sequence[bytes]) -> "Lowered":
+        """Reads the outputs of a phase. InvalidInputError."""
+        hashes: set[str] = set()
+        calls: dict[str, str] = {}
+        cycles: dict[str, int] = {}
+        for part in map(PartialProgram.from_bytes, outputs):
+            if part.format == _CODE:
+                own, called = read_lowered_program(part.program)
+                hashes |= {own} - {""}
+                calls |= called
+            elif part.format == _METADATA:
+                cycles |= read_estimated_cycles(part.program)
+        return cls(tuple(outputs), frozenset(hashes), calls, cycles)
+
+
+class Phases:
+    """The phases of one compiler with one set of options.
+
+    What phases 1 and 2b make is kept in the compiler's cache, for all programs and processes.
+    """
+
+    def __init__(self, compiler: Compiler, options: Mapping[str, str] | None = None) -> None:
+        self.compiler = compiler
+        self._options = dict(options or {})
+
+    def schedule(self, module: str) -> Scheduled:
+        """Runs phase 1 on StableHLO text. CompilerError, InvalidInputError."""
+        outputs = self._run(_SCHEDULE, [of_stablehlo(module).to_bytes()], kept=True)
+        parts = {part.name: part for part in map(PartialProgram.from_bytes, outputs)}
+        missing = [name for name in (_MODULE, _ASSIGNMENT, _ENVIRONMENT) if name not in parts]
+        if missing:
+            raise CompilerError(f"{_SCHEDULE}: gave no {', '.join(missing)}")
+        return Scheduled(parts)
+
+    def lower(self, scheduled: Scheduled) -> Lowered:
+        """Runs phase 2a. CompilerError."""
+        given = scheduled.given(_MODULE, _ENVIRONMENT, _ASSIGNMENT)
+        return Lowered.of(self._run(_LOWER, given))
+
+    def lower_isolated(self, scheduled: Scheduled, isolated: PartialProgram) -> Lowered:
+        """Runs phase 2b on an isolated module of the program. CompilerError."""
+        given = [isolated.to_bytes(), *scheduled.given(_ENVIRONMENT)]
+        return Lowered.of(self._run(_LOWER_ISOLATED, given, kept=True))
+
+    def link(self, scheduled: Scheduled, lowered: Lowered, isolated: Iterable[Lowered]) -> bytes:
+        """Runs phase 3. Returns the executable, as PJRT serializes one. CompilerError."""
+        given = scheduled.given(_MODULE, _ENVIRONMENT, _ASSIGNMENT, _ORIGINAL)
+        given += [*lowered.outputs, *(one for each in isolated for one in each.outputs)]
+        for part in map(PartialProgram.from_bytes, self._run(_LINK, given)):
+            if part.name == _EXECUTABLE:
+                return part.program
+        raise CompilerError(f"{_LINK}: gave no {_EXECUTABLE}")
+
+    def _run(self, phase: str, programs: Sequence[bytes], kept: bool = False) -> list[bytes]:
+        return self.compiler.run_phase(phase, programs, self._options, kept)
+
+
+class Crew:
+    """Compilers that lower isolated modules side by side. Close it, or use it in a `with`.
+
+    first: the compiler given, for what one does alone.
+    jobs: how many compilers; None is one for each processor.
+    """
+
+    def __init__(
+        self, compiler: Compiler, options: Mapping[str, str] | None = None, jobs: int | None = None
+    ) -> None:
+        self.first = Phases(compiler, options)
+        self._options = options
+        self.jobs = jobs or os.cpu_count() or 1
+        self._others: list[Phases] = []
+        self._idle: queue.SimpleQueue[Phases] = queue.SimpleQueue()
+        self._idle.put(self.first)
+
+    def __reduce__(self) -> tuple[type["Crew"], tuple[Any, ...]]:
+        """In another process it starts compilers of its own."""
+        return Crew, (self.first.compiler, self._options, self.jobs)
+
+    def close(self) -> None:
+        """Ends the compilers that it has started."""
+        for other in self._others:
+            other.compiler.close()
+
+    def __enter__(self) -> "Crew":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def lower_isolated(
+        self,
+        scheduled: Scheduled,
+        modules: Mapping[Key, PartialProgram],
+        leave_out_refused: bool = False,
+    ) -> dict[Key, Lowered]:
+        """Runs phase 2b on isolated modules of a program.
+
+        CompilerError: the compiler ended or took too long, or it refused one that isn't left out.
+        """
+        while len(self._others) < min(self.jobs, len(modules)) - 1:
+            self._others.append(Phases(self.first.compiler.another(), self._options))
+            self._idle.put(self._others[-1])
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as threads:
+            futures = {
+                key: threads.submit(self._lower, scheduled, module, leave_out_refused)
+                for key, module in modules.items()
+            }
+            try:
+                concurrent.futures.wait(
+                    futures.values(), return_when=concurrent.futures.FIRST_EXCEPTION
+                )
+                results = {key: future.result() for key, future in futures.items() if future.done()}
+                return {key: made for key, made in results.items() if made is not None}
+            finally:
+                threads.shutdown(cancel_futures=True)
+
+    def _lower(
+        self, scheduled: Scheduled, module: PartialProgram, leave_out_refused: bool
+    ) -> Lowered | None:
+        phases = self._idle.get()
+        try:
+            return phases.lower_isolated(scheduled, module)
+        except CompilerRefusedError:
+            if leave_out_refused:
+                return None
+            raise
+        finally:
+            self._idle.put(phases)

@@ -1,0 +1,27 @@
+// Memory spaces in the shapes of a module whose scheduled instructions have them already. Private
+// to the folder.
+#ifndef MALLOCGAME_HLO_MEMORY_SPACES_H_
+#define MALLOCGAME_HLO_MEMORY_SPACES_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace mallocgame::hlo {
+
+class HloModuleProto;
+class ShapeProto;
+
+// The arrays of a shape, depth-first: those of Module::arrays.
+std::vector<ShapeProto*> ArraysOf(ShapeProto& shape);
+std::vector<const ShapeProto*> ArraysOf(const ShapeProto& shape);
+// The place of array `k` of them in the shape, outermost first.
+std::vector<int64_t> IndexOfArray(const ShapeProto& shape, int64_t k);
+
+// Marks what follows from the shapes of operands and results: parameters and roots of fused
+// computations, what hands them on inside by tuples and nested fusions (not by bitcasts, as XLA
+// does it), and the program shapes of all computations but the entry.
+void SpreadMemorySpaces(HloModuleProto& module);
+
+}  // namespace mallocgame::hlo
+
+#endif  // MALLOCGAME_HLO_MEMORY_SPACES_H_

@@ -1,0 +1,36 @@
+// Writes a Plan into what the compiler hands out, so that its later phases carry the plan out.
+#ifndef MALLOCGAME_HLO_WRITE_PLAN_H_
+#define MALLOCGAME_HLO_WRITE_PLAN_H_
+
+#include "absl/status/statusor.h"
+#include "mallocgame/hardware/hardware.h"
+#include "mallocgame/hlo/phase_module.h"
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/program/program.h"
+
+namespace mallocgame {
+
+// Writes `plan` of `program` into `unassigned`: the result of the compiler's first phase with
+// memory space assignment off, of which ImportHlo made `program`. In the new module every array
+// has the memory space that the plan gives it, and the plan's copies are instructions of the
+// schedule; the new buffer assignment has the plan's offsets in fast memory. Offsets in main memory
+// stay. What is new there gets bytes of its own, and a write-back those that its value had.
+//
+// Copies are where the plan has them, but for this:
+// - Slices end where tiles do. Write-backs, preloads and slices of a replaced `slice` are whole;
+//   they begin with their last slice.
+// - A preload is done at its first use. A second copy fetches it for the next run, as soon as
+//   nothing else needs its bytes.
+// - A write-back of what main memory holds already is left out.
+// - An operand that a collective holds is read where the collective has begun with it.
+//
+// Nothing of the compiler checks that the result computes the same.
+// InvalidArgument: the plan breaks a rule (plan/validate.h), a message is damaged or of another
+// program, or memory space assignment was on. Unimplemented names the instruction, and what of the
+// plan can't be written there.
+absl::StatusOr<PhaseModule> WritePlan(const Program& program, const Plan& plan,
+                                      const Hardware& hardware, const PhaseModule& unassigned);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_HLO_WRITE_PLAN_H_

@@ -1,0 +1,257 @@
+// Accepts what the compiler itself assigns, and refuses modules that are broken on purpose, each by
+// the rule that it breaks. The modules are those of the compiler's first phase: a loop with copies
+// (wavernn), and slices with a preload (mlp_kernel).
+#include "mallocgame/hlo/check_phase_module.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/replay/files.h"
+#include "tests/catch.h"
+
+namespace mallocgame::hlo {
+namespace {
+
+constexpr int64_t kFast = 1;
+
+std::string Read(const std::string& name) {
+  const auto bytes = ReadFile(absl::StrCat(MALLOCGAME_SOURCE_DIR "/tests/hlo/phase/", name));
+  INFO(name);
+  REQUIRE(bytes.ok());
+  return *bytes;
+}
+
+PhaseModule ReadPhase(const std::string& name) {
+  return {Read(name + ".opt_hlo.pb.gz"), Read(name + ".buffer_assignment.pb.gz")};
+}
+
+// An assigned module to be broken. HloProto keeps the configuration, which it does not know.
+class Written {
+ public:
+  explicit Written(const std::string& program) : original_(ReadPhase(program + "_off")) {
+    const PhaseModule assigned = ReadPhase(program + "_on");
+    REQUIRE(whole_.ParseFromString(assigned.module));
+    REQUIRE(assignment.ParseFromString(assigned.buffer_assignment));
+  }
+
+  HloModuleProto& module() { return *whole_.mutable_hlo_module(); }
+  HloComputationProto& ComputationOf(const std::string& instruction) {
+    for (HloComputationProto& computation : *module().mutable_computations()) {
+      for (const HloInstructionProto& i : computation.instructions()) {
+        if (i.name() == instruction) return computation;
+      }
+    }
+    FAIL("no instruction " << instruction);
+    return *module().mutable_computations(0);
+  }
+  HloInstructionProto& at(const std::string& name) {
+    for (HloInstructionProto& i : *ComputationOf(name).mutable_instructions()) {
+      if (i.name() == name) return i;
+    }
+    return *ComputationOf(name).mutable_instructions(0);
+  }
+  LogicalBufferProto& Buffer(const std::string& name, const std::vector<int64_t>& index) {
+    const int64_t id = at(name).id();
+    for (LogicalBufferProto& buffer : *assignment.mutable_logical_buffers()) {
+      const auto& found = buffer.defined_at().shape_index();
+      if (buffer.defined_at().instruction_id() == id &&
+          std::vector<int64_t>(found.begin(), found.end()) == index)
+        return buffer;
+    }
+    FAIL("no logical buffer of " << name);
+    return *assignment.mutable_logical_buffers(0);
+  }
+  BufferAllocationProto::Assigned& Place(const std::string& name,
+                                         const std::vector<int64_t>& index = {}) {
+    const int64_t id = Buffer(name, index).id();
+    for (BufferAllocationProto& allocation : *assignment.mutable_buffer_allocations()) {
+      for (auto& assigned : *allocation.mutable_assigned()) {
+        if (assigned.logical_buffer_id() == id) return assigned;
+      }
+    }
+    FAIL("no place of " << name);
+    return *assignment.mutable_buffer_allocations(0)->mutable_assigned(0);
+  }
+  // Has one instruction run right behind another one.
+  void Move(const std::string& name, const std::string& behind) {
+    auto& ids = *(*module().mutable_schedule()->mutable_sequences())[ComputationOf(name).id()]
+                     .mutable_instruction_ids();
+    std::vector<int64_t> order;
+    for (const int64_t id : ids) {
+      if (id != at(name).id()) order.push_back(id);
+      if (id == at(behind).id()) order.push_back(at(name).id());
+    }
+    ids.Assign(order.begin(), order.end());
+  }
+
+  absl::Status Check() const {
+    const auto hardware = HardwarePreset("tpu_v5e");
+    REQUIRE(hardware.ok());
+    return CheckPhaseModule(original_, {whole_.SerializeAsString(), assignment.SerializeAsString()},
+                            *hardware);
+  }
+
+  BufferAssignmentProto assignment;
+
+ private:
+  PhaseModule original_;
+  HloProto whole_;
+};
+
+void Remove(int64_t logical_buffer, BufferAllocationProto& allocation) {
+  for (int k = allocation.assigned_size(); k-- > 0;) {
+    if (allocation.assigned(k).logical_buffer_id() == logical_buffer)
+      allocation.mutable_assigned()->DeleteSubrange(k, 1);
+  }
+}
+
+void RequireRefused(const Written& written, PhaseRule rule) {
+  const absl::Status status = written.Check();
+  INFO(status);
+  REQUIRE(status.code() == absl::StatusCode::kInvalidArgument);
+  REQUIRE(absl::StartsWith(status.message(), absl::StrCat("rule ", PhaseRuleName(rule), ": ")));
+}
+
+TEST_CASE("phase check: the compiler's own assignments are accepted") {
+  const auto hardware = HardwarePreset("tpu_v5e");
+  REQUIRE(hardware.ok());
+  for (const std::string program : {"wavernn", "mlp_kernel"}) {
+    const PhaseModule off = ReadPhase(program + "_off");
+    REQUIRE(CheckPhaseModule(off, off, *hardware) == absl::OkStatus());
+    REQUIRE(Written(program).Check() == absl::OkStatus());
+  }
+}
+
+TEST_CASE("phase check: values that live at one time lie apart") {
+  Written fast("wavernn");
+  fast.Place("copy-start.3", {0}).set_offset(fast.Place("copy-start.1", {0}).offset());
+  RequireRefused(fast, PhaseRule::kOverlap);
+
+  Written main("wavernn");
+  main.Place("iota_reduce_fusion.5", {0}).set_offset(main.Place("add.77").offset());
+  RequireRefused(main, PhaseRule::kOverlap);
+}
+
+TEST_CASE("phase check: none of the five buffers of what a loop carries is moved alone") {
+  const std::vector<std::pair<std::string, std::vector<int64_t>>> leaf = {
+      {"custom-call", {}},
+      {"wide.wide.arg_tuple.5", {1}},
+      {"wide.wide.arg_tuple.0", {1}},
+      {"multiply_add_fusion.2", {}},
+      {"while.4", {1}}};
+  for (const auto& [name, index] : leaf) {
+    Written written("wavernn");
+    written.Place(name, index).set_offset(written.Place(name, index).offset() + 4096);
+    INFO(name);
+    RequireRefused(written, PhaseRule::kLoopLeaf);
+  }
+}
+
+TEST_CASE("phase check: a transfer starts, is done, and is used, in that order") {
+  Written early("wavernn");
+  early.Move("copy-done.1", "wide.wide.arg_tuple.0");
+  RequireRefused(early, PhaseRule::kSchedule);
+
+  Written used("wavernn");
+  used.Move("copy-done.1", "iota_reduce_fusion.5");
+  RequireRefused(used, PhaseRule::kSchedule);
+
+  Written unused("wavernn");
+  unused.at("iota_reduce_fusion.5").set_operand_ids(1, unused.at("copy-done").id());
+  unused.at("copy-done.1").set_operand_ids(0, unused.at("copy-start").id());
+  RequireRefused(unused, PhaseRule::kTransfer);
+}
+
+TEST_CASE("phase check: what a copy reads is not overwritten while it runs") {
+  Written written("wavernn");
+  // The table of the second copy-start is written while the first copy reads Arg_5.
+  const int64_t table = written.Buffer("copy-start.3", {}).id(),
+                source = written.Buffer("Arg_5.3", {}).id();
+  const auto holds = [](const BufferAllocationProto& allocation, int64_t id) {
+    return std::any_of(allocation.assigned().begin(), allocation.assigned().end(),
+                       [id](const auto& assigned) { return assigned.logical_buffer_id() == id; });
+  };
+  BufferAllocationProto::Assigned moved = written.Place("copy-start.3");
+  moved.set_offset(0);
+  for (auto& allocation : *written.assignment.mutable_buffer_allocations()) {
+    if (holds(allocation, table)) Remove(table, allocation);
+    if (holds(allocation, source)) *allocation.add_assigned() = moved;
+  }
+  RequireRefused(written, PhaseRule::kOverlap);
+}
+
+TEST_CASE("phase check: each value has one buffer, of its size and memory, aligned, in capacity") {
+  Written misaligned("wavernn");
+  misaligned.Place("copy-start.1", {0})
+      .set_offset(misaligned.Place("copy-start.1", {0}).offset() + 512);
+  RequireRefused(misaligned, PhaseRule::kAlignment);
+
+  Written colored("wavernn");
+  colored.at("copy.4").mutable_shape()->mutable_layout()->set_memory_space(0);
+  RequireRefused(colored, PhaseRule::kMemorySpace);
+
+  Written color("wavernn");
+  color.Buffer("copy.4", {}).set_color(0);
+  RequireRefused(color, PhaseRule::kColor);
+
+  Written missing("wavernn");
+  const int64_t id = missing.Buffer("copy.4", {}).id();
+  for (auto& allocation : *missing.assignment.mutable_buffer_allocations()) Remove(id, allocation);
+  auto& buffers = *missing.assignment.mutable_logical_buffers();
+  for (int k = buffers.size(); k-- > 0;) {
+    if (buffers[k].id() == id) buffers.DeleteSubrange(k, 1);
+  }
+  RequireRefused(missing, PhaseRule::kBuffer);
+
+  Written large("wavernn");
+  for (auto& allocation : *large.assignment.mutable_buffer_allocations()) {
+    if (allocation.color() == kFast) allocation.set_size(int64_t{1} << 28);
+  }
+  large.Place("copy-start.1", {0}).set_offset((int64_t{112} << 20) - 4096);
+  RequireRefused(large, PhaseRule::kCapacity);
+}
+
+TEST_CASE("phase check: slices and preloads lie where they must") {
+  Written slices("mlp_kernel");
+  const int64_t offset = slices.Place("slice.1").offset();
+  slices.Place("slice.1").set_offset(slices.Place("slice.3").offset());
+  slices.Place("slice.3").set_offset(offset);
+  RequireRefused(slices, PhaseRule::kSlicePlace);
+
+  Written part("mlp_kernel");
+  part.at("slice.3").mutable_slice_dimensions(0)->set_start(0);
+  part.at("slice.3").mutable_slice_dimensions(0)->set_limit(512);
+  RequireRefused(part, PhaseRule::kComputation);
+
+  Written preload("mlp_kernel");
+  preload.Place("copy-start.1", {0}).set_offset(preload.Place("copy-start.1", {0}).offset() + 4096);
+  RequireRefused(preload, PhaseRule::kPreload);
+}
+
+TEST_CASE("phase check: the module computes what the original computes") {
+  Written operand("wavernn");
+  auto& tuple = *operand.at("tuple.19").mutable_operand_ids();
+  std::swap(tuple[0], tuple[1]);
+  RequireRefused(operand, PhaseRule::kComputation);
+
+  Written constant("wavernn");
+  constant.at("constant.102..sunk").mutable_literal()->set_s32s(0, 3);
+  RequireRefused(constant, PhaseRule::kComputation);
+
+  Written dropped("wavernn");
+  dropped.at("fusion.49").set_operand_ids(1, dropped.at("convert_bitcast_fusion.4").id());
+  RequireRefused(dropped, PhaseRule::kComputation);
+
+  Written donated("wavernn");
+  donated.module().mutable_input_output_alias()->add_entries()->set_kind(1);
+  RequireRefused(donated, PhaseRule::kSignature);
+}
+
+}  // namespace
+}  // namespace mallocgame::hlo
