@@ -224,7 +224,7 @@ def capture_module(
 def _prices_of(crew: Crew, scheduled: Scheduled, target: Target) -> Prices:
     """Has every instruction priced where it is."""
     lowered = crew.first.lower(scheduled)
-    isolated = crew.lower_isolated(scheduled, scheduled.isolated)
+    isolated = crew.lower_isolated(scheduled, scheduled.isolated, leave_out_refused=True)
     placed = PlacedModule(scheduled.module, scheduled.assignment)
     return prices_of(lowered, isolated, placed, target.hardware.fast_memory_space)
 

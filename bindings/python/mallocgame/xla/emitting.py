@@ -27,7 +27,12 @@ from mallocgame._core import (
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.xla.captures import ALL_MAIN, Capture
 from mallocgame.xla.claims import cost_ps
-from mallocgame.xla.compiler import Compiler, CompilerError, CompilerRefusedError
+from mallocgame.xla.compiler import (
+    Compiler,
+    CompilerEndedError,
+    CompilerError,
+    CompilerRefusedError,
+)
 from mallocgame.xla.exploring import moved, placements_of
 from mallocgame.xla.partial_programs import PartialProgram
 from mallocgame.xla.phases import Crew, Lowered, Scheduled
@@ -156,7 +161,9 @@ class Emitter:
                     name = f"{self._calls[instruction]}.{where[0]}.{where[1]}"
                     isolated = self._isolated(instruction, name, placement)
                     missing[instruction, where, tuple(map(tuple, placement.shared))] = isolated
-            for key, made in self._crew.lower_isolated(self._scheduled, missing, True).items():
+            for key, made in self._crew.lower_isolated(
+                self._scheduled, missing, leave_out_refused=True
+            ).items():
                 instruction, where, shared = key
                 for known_as in made.hashes:
                     self._lowered[known_as, shared] = made
@@ -185,7 +192,7 @@ class Emitter:
                 if limit == 0:
                     break
                 capacity = limit if beyond is not None else limit - (used - end)
-            except PlanRefusedError:
+            except (PlanRefusedError, CompilerEndedError):
                 break
         return max(target.hardware.fast_bytes, (capacity - _SLACK) // _ALIGNMENT * _ALIGNMENT)
 

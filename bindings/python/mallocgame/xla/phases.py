@@ -14,7 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mallocgame._core import read_estimated_cycles, read_lowered_program
-from mallocgame.xla.compiler import Compiler, CompilerError, CompilerRefusedError
+from mallocgame.xla.compiler import (
+    Compiler,
+    CompilerEndedError,
+    CompilerError,
+    CompilerRefusedError,
+)
 from mallocgame.xla.partial_programs import PartialProgram, of_stablehlo
 
 _SCHEDULE, _LOWER, _LOWER_ISOLATED, _LINK = (
@@ -185,7 +190,9 @@ class Crew:
     ) -> dict[Key, Lowered]:
         """Runs phase 2b on isolated modules of a program.
 
-        CompilerError: the compiler ended or took too long, or it refused one that isn't left out.
+        leave_out_refused: whether those are left out that the compiler refuses, or ends at.
+
+        CompilerError: the compiler took too long, or it refused one that isn't left out.
         """
         while len(self._others) < min(self.jobs, len(modules)) - 1:
             self._others.append(Phases(self.first.compiler.another(), self._options))
@@ -210,7 +217,7 @@ class Crew:
         phases = self._idle.get()
         try:
             return phases.lower_isolated(scheduled, module)
-        except CompilerRefusedError:
+        except (CompilerRefusedError, CompilerEndedError):
             if leave_out_refused:
                 return None
             raise

@@ -18,7 +18,12 @@ from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, shared
 from mallocgame.xla.claims import claimed_part, cost_ps, speedup
-from mallocgame.xla.compiler import Compiler, CompilerError, CompilerRefusedError
+from mallocgame.xla.compiler import (
+    Compiler,
+    CompilerEndedError,
+    CompilerError,
+    CompilerRefusedError,
+)
 from mallocgame.xla.emitting import Emitter, PlanRefusedError, Tell, Written, memory_exceeded, quiet
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
@@ -297,7 +302,7 @@ class _Search:
         try:
             written = self._emitter.write(plan, hardware)
             self._take(written)
-        except (PlanRefusedError, CompilerRefusedError) as error:
+        except (PlanRefusedError, CompilerRefusedError, CompilerEndedError) as error:
             self._learn(error, plan)
             return False
         self._tell(
