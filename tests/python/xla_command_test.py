@@ -73,7 +73,7 @@ def test_apply(run, run_json, cache, captured_loop, folder, tmp_path):
     solved = run_json("solve", folder / "program.mgp", "--solver", "greedy", "-o", "plan.json")
     command = ("xla", "apply", folder, "plan.json", "-o", "tuned", *cache)
     row = run_json(*command, "--plan-output", "exact.json")
-    assert row["predicted_ps"] == solved["latency_ps"] and row["exact"] == 1.0
+    assert row["predicted_ps"] == solved["latency_ps"] and row["exact"] > 0.99
     assert row["speedup"] == pytest.approx(row["default_ps"] / row["latency_ps"])
     found = kept(captured_loop, tmp_path / "tuned")
     assert len(found.executable()) == row["executable_bytes"]
