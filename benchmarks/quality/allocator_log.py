@@ -81,7 +81,7 @@ def print_turn(log: str, buffer: str) -> None:
 def compare(name: str, log: str) -> None:
     program = mg.load_program(name)
     names = program.buffer_names
-    plan, _, decided = plan_like_xla(mg.Game(program))
+    plan, decided = plan_like_xla(mg.Game(program))
     own = [names[buffer] for buffer in decided]
     theirs = list(dict.fromkeys(turn[1] for turn in _TURN.finditer(log)))
     both = set(own) & set(theirs)

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -65,54 +64,12 @@ py::tuple Placements(const ProgramHandle& program, const std::optional<Hardware>
   return py::make_tuple(ToArray(rows), ToArray(prices.decided));
 }
 
-// The ids of numbers that Python gave. InvalidArgument: one is out of range.
-template <class AnyId>
-std::vector<AnyId> IdsOf(const std::vector<int32_t>& numbers, size_t count, const char* what) {
-  std::vector<AnyId> ids;
-  for (const int32_t number : numbers) {
-    if (number < 0 || static_cast<size_t>(number) >= count) {
-      Raise(absl::InvalidArgumentError("plan_like_xla: found " + std::string(what) + " " +
-                                       std::to_string(number) + ", allowed: 0 to " +
-                                       std::to_string(static_cast<int64_t>(count) - 1)));
-    }
-    ids.push_back(AnyId(number));
-  }
-  return ids;
-}
-
-py::tuple AskTwin(const GameHandle& game, const std::vector<int32_t>& in_main,
-                  const std::vector<int32_t>& pinned,
-                  const std::vector<std::tuple<int32_t, Tick, bool>>& prefetches,
-                  const std::vector<int32_t>& order,
-                  const std::optional<std::vector<int32_t>>& preloads,
-                  const std::map<std::string, std::string>& settings) {
-  const Program& program = game.game->program();
-  const size_t accesses = program.accesses().size(), buffers = program.buffers().size();
-  XlaRequest request;
-  request.in_main = IdsOf<AccessId>(in_main, accesses, "access");
-  request.pinned = IdsOf<BufferId>(pinned, buffers, "buffer");
-  request.order = IdsOf<BufferId>(order, buffers, "buffer");
-  if (preloads) request.preloads = IdsOf<BufferId>(*preloads, buffers, "buffer");
-  for (const auto& [access, begin, strict] : prefetches) {
-    if (begin < 0 || begin >= program.ticks()) {
-      Raise(absl::InvalidArgumentError("plan_like_xla: found a copy that begins at " +
-                                       std::to_string(begin) + ", allowed: 0 to " +
-                                       std::to_string(program.ticks() - 1)));
-    }
-    request.prefetches.push_back(
-        {IdsOf<AccessId>({access}, accesses, "access").front(), begin, strict});
-  }
-  XlaOptions options;
-  for (const auto& [name, value] : settings) RaiseIfError(SetXlaOption(options, name, value));
-  XlaOutcome outcome =
-      WithoutGil([&] { return PlanLikeXla(*game.game, Deadline(), options, request); });
-  std::vector<std::pair<int32_t, std::string>> refused;
-  refused.reserve(outcome.refused.size());
-  for (const XlaRefusal& one : outcome.refused) refused.emplace_back(one.access.value, one.reason);
-  std::vector<int32_t> taken;
-  taken.reserve(outcome.order.size());
-  for (const BufferId buffer : outcome.order) taken.push_back(buffer.value);
-  return py::make_tuple(std::move(outcome.plan), std::move(refused), std::move(taken));
+py::tuple PlanAsXlaDoes(const GameHandle& game) {
+  XlaOutcome outcome = WithoutGil([&] { return PlanLikeXla(*game.game, Deadline()); });
+  std::vector<int32_t> order;
+  order.reserve(outcome.order.size());
+  for (const BufferId buffer : outcome.order) order.push_back(buffer.value);
+  return py::make_tuple(std::move(outcome.plan), std::move(order));
 }
 
 // Another thread may use the state meanwhile, so that it is a copy that is played.
@@ -377,20 +334,8 @@ void BindSolvers(py::module_& module) {
       py::arg("evaluations"), py::arg("progress"),
       py::arg("extra_solvers") = std::vector<NamedSolver>(), py::arg("prices") = py::none(),
       py::arg("stop") = py::none(), "See mallocgame.solve.");
-  module.def("plan_like_xla", &AskTwin, py::arg("game"),
-             py::arg("in_main") = std::vector<int32_t>(),
-             py::arg("pinned") = std::vector<int32_t>(),
-             py::arg("prefetches") = std::vector<std::tuple<int32_t, Tick, bool>>(),
-             py::arg("order") = std::vector<int32_t>(), py::arg("preloads") = py::none(),
-             py::arg("settings") = std::map<std::string, std::string>(),
-             R"(What XLA's allocator makes of a request: (plan, refused, order).
-
-in_main: accesses that main memory must serve. pinned: buffers to be made in fast memory and to
-stay there. prefetches: (access, tick at which the copy begins, whether it must begin just there).
-order: buffers that come before all others. preloads: buffers; None: those that XLA picks.
-settings: options of XLA's own method, by name. refused: (access, reason) of what is asked for and
-can't be done. The returned order is that in which all buffers were decided. InvalidInputError:
-there is no such access or buffer, or the twin does not know a setting.)");
+  module.def("plan_like_xla", &PlanAsXlaDoes, py::arg("game").none(false),
+             "What XLA's allocator decides: (plan, the order in which all buffers were decided).");
   module.def(
       "action_returns", &ReturnsOfActions, py::arg("state").none(false),
       py::arg("prices") = py::none(),

@@ -278,11 +278,6 @@ void WriteSolvers() {
                     "\n");
   }
   Write("offsets", "random", searched);
-  Write("xla_request", "nothing", "");
-  Write("xla_request", "order_and_prefetch",
-        absl::string_view("\x02\x01\x00\x04\x05\x00\x03\x00\x00", 9));
-  Write("xla_request", "kept_and_pinned",
-        absl::string_view("\x00\x02\x00\x01\x01\x00\x03\x00\x00", 9));
 }
 
 void WriteSample() {

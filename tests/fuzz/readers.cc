@@ -162,17 +162,11 @@ bool ReadHardware(absl::string_view bytes) {
 }
 
 constexpr Reader kReaders[] = {
-    {"hlo", ReadHlo},
-    {"priced", ReadPriced},
-    {"profile", ReadProfile},
-    {"assignment", ReadAssigned},
-    {"program", ReadProgram},
-    {"program_file", ReadProgramFile},
-    {"game_log", ReadGameLog},
-    {"plan", ReadPlan},
-    {"hardware", ReadHardware},
-    {"offsets", ReadOffsets},
-    {"xla_request", ReadXlaRequest},
+    {"hlo", ReadHlo},           {"priced", ReadPriced},
+    {"profile", ReadProfile},   {"assignment", ReadAssigned},
+    {"program", ReadProgram},   {"program_file", ReadProgramFile},
+    {"game_log", ReadGameLog},  {"plan", ReadPlan},
+    {"hardware", ReadHardware}, {"offsets", ReadOffsets},
 };
 
 }  // namespace

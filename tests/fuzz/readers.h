@@ -31,7 +31,6 @@ struct Reader {
 //   plan          JSON text of a plan of SampleProgram()
 //   hardware      JSON text
 //   offsets       CSV text of an offset problem
-//   xla_request   numbers of a request to XLA's allocator
 //
 // A payload has no compression, because its checksum would stop every mutation. The tests of
 // container.h cover that.

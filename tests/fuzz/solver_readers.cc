@@ -1,24 +1,15 @@
-// What the offset solver and XLA's allocator make of bytes from outside.
+// What the offset solver makes of bytes from outside.
 #include "tests/fuzz/solver_readers.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/game.h"
 #include "mallocgame/plan/offset_check.h"
 #include "mallocgame/plan/offsets.h"
 #include "mallocgame/plan/offsets_csv.h"
-#include "mallocgame/plan/plan.h"
-#include "mallocgame/plan/validate.h"
-#include "mallocgame/solvers/xla/heuristic.h"
-#include "tests/fuzz/input.h"
 #include "tests/fuzz/readers.h"
-#include "tests/fuzz/sample.h"
-#include "tests/support/play.h"
 
 namespace mallocgame::fuzz {
 namespace {
@@ -76,42 +67,6 @@ std::vector<int64_t> FindOffsets(const OffsetTable& table) {
   return result->offsets;
 }
 
-// Fast memory is required of one access, so that not everything may be skipped.
-std::shared_ptr<const Game> SampleGame() {
-  static const auto& game = *new std::shared_ptr<const Game>(
-      testing::MakeGame(SampleProgram(), SampleHardware(), {.required = {AccessId(0)}}));
-  return game;
-}
-
-template <class AnyId>
-AnyId DrawId(Input& in, size_t count) {
-  return AnyId(static_cast<int32_t>(in.Below(count)));
-}
-
-// Ids and ticks are of the program, as the callers of PlanLikeXla see to.
-XlaRequest RequestOf(absl::string_view bytes, const Program& program) {
-  const size_t accesses = program.accesses().size(), buffers = program.buffers().size();
-  Input in(bytes);
-  XlaRequest request;
-  while (!in.empty()) {
-    switch (in.Byte() % 5) {
-      case 0: request.in_main.push_back(DrawId<AccessId>(in, accesses)); break;
-      case 1: request.pinned.push_back(DrawId<BufferId>(in, buffers)); break;
-      case 2: request.order.push_back(DrawId<BufferId>(in, buffers)); break;
-      case 3:
-        if (!request.preloads) request.preloads.emplace();
-        request.preloads->push_back(DrawId<BufferId>(in, buffers));
-        break;
-      case 4:
-        request.prefetches.push_back({DrawId<AccessId>(in, accesses),
-                                      static_cast<Tick>(in.Below(program.ticks())),
-                                      in.Byte() % 2 == 0});
-        break;
-    }
-  }
-  return request;
-}
-
 }  // namespace
 
 bool ReadOffsets(absl::string_view bytes) {
@@ -129,15 +84,6 @@ bool ReadOffsets(absl::string_view bytes) {
   };
   check({});
   if (table->intervals.size() <= kMaxIntervalsSolved) check(FindOffsets(*table));
-  return true;
-}
-
-bool ReadXlaRequest(absl::string_view bytes) {
-  const Game& game = *SampleGame();
-  const XlaRequest request = RequestOf(bytes, game.program());
-  const XlaOutcome outcome = PlanLikeXla(game, Deadline(), {.min_sliced_bytes = 8}, request);
-  MG_CHECK(Validate(game.program(), game.hardware(), outcome.plan).ok());
-  for (const XlaRefusal& refusal : outcome.refused) MG_CHECK(!refusal.reason.empty());
   return true;
 }
 

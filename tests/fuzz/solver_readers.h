@@ -1,4 +1,4 @@
-// The entries of readers.h for what solvers are given: problems and requests.
+// The entries of readers.h for what solvers are given.
 #ifndef MALLOCGAME_TESTS_FUZZ_SOLVER_READERS_H_
 #define MALLOCGAME_TESTS_FUZZ_SOLVER_READERS_H_
 
@@ -7,7 +7,6 @@
 namespace mallocgame::fuzz {
 
 bool ReadOffsets(absl::string_view bytes);
-bool ReadXlaRequest(absl::string_view bytes);
 
 }  // namespace mallocgame::fuzz
 

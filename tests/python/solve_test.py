@@ -12,8 +12,6 @@ import pytest
 import mallocgame as mg
 from mallocgame._core import plan_like_xla
 
-WHOLE_COPIES = {"xla_tpu_sliced_prefetch_max_slices": "0"}
-
 
 @pytest.mark.parametrize("solver", mg.solver_names())
 def test_every_solver_gives_a_valid_plan(program, solver):
@@ -196,42 +194,12 @@ def test_the_kind_of_game_is_chosen_once():
         mg.solve(program, "exact", game="order")
 
 
-def test_a_twin_of_the_compiler_takes_requests():
+def test_the_heuristic_tells_its_order():
     program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
-    game = mg.Game(program)
-    without, refused, order = plan_like_xla(game)
-    assert not refused and without.served_by.tolist() == (
-        mg.solve(program, "xla-heuristic", seconds=0).plan.served_by.tolist()
-    )
-    # A preload would serve them all the same.
-    preloaded = without.copies["residence"][without.copies["preload"]]
-    served = np.flatnonzero((without.served_by >= 0) & ~np.isin(without.served_by, preloaded))
-    plan, refused, _ = plan_like_xla(game, in_main=served[:5].tolist())
-    assert not refused and (plan.served_by[served[:5]] < 0).all()
-    first = order[-1]
-    assert plan_like_xla(game, order=[first])[2] == [first, *order[:-1]]
-    assert not plan_like_xla(game, preloads=[])[0].copies["preload"].any()
-    parts = np.unique(without.copies["residence"], return_counts=True)[1]
-    whole = plan_like_xla(game, settings=WHOLE_COPIES)[0].copies["residence"]
-    assert parts.max() > 2 and np.unique(whole, return_counts=True)[1].max() <= 2
-    for name, value in (
-        ("xla_msa_max_overlap_to_mem_size_async_copy_ratio", "2"),
-        ("xla_msa_preferred_overlap_to_async_copy_ratio", "10"),
-        ("xla_msa_min_overlap_to_async_copy_ratio", "0"),
-        ("xla_tpu_async_copy_bandwidth_scaling_factor", "0.5"),
-        ("xla_msa_max_outstanding_prefetches", "3"),
-        ("xla_msa_max_repacks", "0"),
-    ):
-        plan, _, _ = plan_like_xla(game, settings={name: value})
-        assert mg.validate(program, plan).ok
-    for wrong, message in (
-        ({"in_main": [-1]}, "found access -1, allowed: 0 to "),
-        ({"order": [10**6]}, "found buffer 1000000, allowed: 0 to "),
-        ({"prefetches": [(0, -1, True)]}, "a copy that begins at -1, allowed: 0 to "),
-        ({"settings": {"xla_msa_max_repacks": "x"}}, "found xla_msa_max_repacks=x, allowed: "),
-    ):
-        with pytest.raises(mg.InvalidInputError, match=message):
-            plan_like_xla(game, **wrong)
+    plan, order = plan_like_xla(mg.Game(program))
+    assert plan == mg.solve(program, "xla-heuristic", seconds=0).plan
+    assert len(set(order)) == len(order)
+    assert set(program.accesses["buffer"][plan.served_by >= 0]) <= set(order)
 
 
 def test_stopped_solvers_have_a_plan(program):

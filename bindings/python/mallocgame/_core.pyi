@@ -797,24 +797,8 @@ def solve_game(
 ) -> SolveResult:
     """See mallocgame.solve."""
 
-def plan_like_xla(
-    game: Game,
-    in_main: Sequence[int] = ...,
-    pinned: Sequence[int] = ...,
-    prefetches: Sequence[tuple[int, int, bool]] = ...,
-    order: Sequence[int] = ...,
-    preloads: Sequence[int] | None = ...,
-    settings: Mapping[str, str] = ...,
-) -> tuple[Plan, list[tuple[int, str]], list[int]]:
-    """What XLA's allocator makes of a request: (plan, refused, order).
-
-    in_main: accesses that main memory must serve. pinned: buffers to be made in fast memory and to
-    stay there. prefetches: (access, tick at which the copy begins, whether it must begin just
-    there). order: buffers that come before all others. preloads: buffers; None: those that XLA
-    picks. settings: options of XLA's own method, by name. refused: (access, reason) of what is
-    asked for and can't be done. The returned order is that in which all buffers were decided.
-    InvalidInputError: there is no such access or buffer, or the twin does not know a setting.
-    """
+def plan_like_xla(game: Game) -> tuple[Plan, list[int]]:
+    """What XLA's allocator decides: (plan, the order in which all buffers were decided)."""
 
 def import_modules(
     module: bytes,

@@ -173,26 +173,17 @@ XlaBufferWalk::Use XlaBufferWalk::LoopUse(size_t entry, size_t end) const {
 // fast memory and come back inside the loop. Our plans can't say that, so all pauses inside count.
 bool XlaBufferWalk::LoopMayBeFast(size_t entry, size_t end, const Loop& loop) const {
   Tick last = loop.entry;
-  const bool pinned = tables_.wishes.pinned[accesses_[entry].index()];
-  const auto may_stay = [&](Tick from, Tick to) {
-    return pinned || tables_.picker.MayStay(from, to);
-  };
   for (size_t i = entry; i < end; ++i) {
-    if (in_main_[accesses_[i].index()] || !may_stay(last, access(i).tick)) return false;
+    if (in_main_[accesses_[i].index()] || !tables_.picker.MayStay(last, access(i).tick))
+      return false;
     last = access(i).tick;
   }
-  return may_stay(last, loop.exit);
+  return tables_.picker.MayStay(last, loop.exit);
 }
 
-// XLA replaces no copy if it is asked to serve the operand, or the first use of the result, from
-// main memory.
 bool XlaBufferWalk::Replaceable(Tick copy) const {
-  const Program& program = tables_.program;
-  const Instruction& i = program.instruction(copy);
-  if (!CanBeReplaced(program, copy) || in_fast_[i.first_access]) return false;
-  const auto& in_main = tables_.wishes.in_main;
-  const auto copied = program.accesses_of(program.accesses()[i.first_access + 1].buffer);
-  return !in_main[i.first_access] && (copied.size() < 2 || !in_main[copied[1].index()]);
+  return CanBeReplaced(tables_.program, copy) &&
+         !in_fast_[tables_.program.instruction(copy).first_access];
 }
 
 // What failed on the way counts only for a use that ends in main memory.
@@ -216,11 +207,6 @@ bool XlaBufferWalk::Place(const Use& use) {
     proposal_.served.emplace_back(use.access, *value_.stay);
     return true;
   }
-  // A pinned buffer has no other place.
-  if (pinned(use)) {
-    failures_ |= kMustUndo;
-    return false;
-  }
   NeedInMain(use.tick);
   if ((failures_ & kMustUndo) != 0) return false;
   // XLA goes on from the memory that had to serve a use, so the next one needs a copy.
@@ -236,7 +222,7 @@ bool XlaBufferWalk::Place(const Use& use) {
 bool XlaBufferWalk::Stays(const Use& use) {
   const bool undecided = !value_.stay && !value_.main_from;
   if (!undecided && !value_.newest_is_stay) return false;
-  if (!pinned(use) && !tables_.picker.MayStay(value_.last_use, use.counts_at)) {
+  if (!tables_.picker.MayStay(value_.last_use, use.counts_at)) {
     failures_ |= kPauseTooLong;
     return false;
   }
@@ -336,13 +322,7 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> repl
   const bool in_slices = slices_.parts > 1;
   // Slices may begin before there is room for all of them.
   const Tick earliest = in_slices ? from : std::max(from, room - 1);
-  const XlaPrefetch* asked = tables_.wishes.prefetch_of(use.access);
-  const bool strict = asked != nullptr && asked->strict;
-  if (strict && (asked->begin - 1 < earliest || asked->begin >= end)) {
-    failures_ |= kWindowTooShort;
-    return false;
-  }
-  IntervalPicker::Candidates begins = Begins(use, earliest, end, asked);
+  IntervalPicker::Candidates begins = Begins(use, earliest, end);
   if (!begins.latest()) {
     failures_ |= kWindowTooShort;
     return false;
@@ -352,11 +332,9 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> repl
     failures_ |= kOutOfMemory;
     return false;
   }
-  // XLA asks only of slices whether they are in time, once it has found a place for them.
-  const bool free_of_charge = asked != nullptr || tables_.options.eagerness.has_value();
   std::optional<Chunk> whole;     // the first begin at which a prefetch in one piece is possible
   std::optional<Tick> no_memory;  // there are no bytes from this begin, or an earlier one, on
-  for (int tries = 0; tries < (strict ? 1 : kMostBegins); ++tries) {
+  for (int tries = 0; tries < kMostBegins; ++tries) {
     const std::optional<Tick> s = begins.Next();
     if (!s) break;
     const Tick begin = *s + 1;
@@ -366,17 +344,16 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> repl
     }
     if (!StayIsLegal(begin, use.stay_end)) continue;
     if (in_slices) {
-      const uint32_t failure = PrefetchInSlices(use, *s, end, free_of_charge, replaces);
+      const uint32_t failure = PrefetchInSlices(use, *s, end, replaces);
       if (failure == kNoFailure) return true;
       failures_ |= failure & ~kSameBegins;
       if (failure == kOutOfMemory) no_memory = std::max(no_memory.value_or(0), begin);
     }
     if (whole) continue;
     Chunk chunk = {begin, use.stay_end, 0, size_};
-    const int64_t work_ps = free_of_charge ? 0 : copy_ps_;
     if (memory_.prefetches.windows.Overlapping(*s, end) >= memory_.prefetches.limit) {
       failures_ |= kOutOfCopies;
-    } else if (!memory_.prefetches.resource.HasRoom(begin, end, work_ps)) {
+    } else if (!memory_.prefetches.resource.HasRoom(begin, end, copy_ps_)) {
       failures_ |= kOutOfService;
     } else if (!BestFit(chunk, use)) {
       failures_ |= kOutOfMemory;
@@ -389,27 +366,15 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> repl
   if (!whole) return false;
   value_.stay = memory_.AddStay(proposal_, buffer_, *whole);
   value_.newest_is_stay = true;
-  memory_
-      .AddCopy(proposal_, CopyKind::kPrefetch, *value_.stay, whole->begin, end,
-               free_of_charge ? 0 : copy_ps_)
+  memory_.AddCopy(proposal_, CopyKind::kPrefetch, *value_.stay, whole->begin, end, copy_ps_)
       .replaces = replaces;
   return true;
 }
 
-IntervalPicker::Candidates XlaBufferWalk::Begins(const Use& use, Tick earliest, Tick end,
-                                                 const XlaPrefetch* asked) const {
+IntervalPicker::Candidates XlaBufferWalk::Begins(const Use& use, Tick earliest, Tick end) const {
   const IntervalPicker& picker = tables_.picker;
-  if (asked != nullptr || !tables_.pieces.pieces().begins) {
-    std::optional<Tick> preferred;
-    if (asked != nullptr) {
-      preferred = asked->begin - 1;
-    } else if (const std::optional<double> eagerness = tables_.options.eagerness) {
-      const Tick since = LastNeeded();
-      preferred = since + static_cast<Tick>(*eagerness * (use.tick - since));
-    }
-    return picker.Begins(earliest, end, window_ps_, use.saved_ps, preferred,
-                         asked != nullptr && asked->strict);
-  }
+  if (!tables_.pieces.pieces().begins)
+    return picker.Begins(earliest, end, window_ps_, use.saved_ps);
   const Tick first = std::max(earliest + 1, region(RegionAt(end - 1)).begin);
   if (first >= end) return {};
   std::vector<Tick> list = tables_.pieces.Begins(
@@ -429,15 +394,8 @@ IntervalPicker::Candidates XlaBufferWalk::Begins(const Use& use, Tick earliest, 
   return IntervalPicker::Candidates::Listed(std::move(list));
 }
 
-// A parameter is defined where its instruction stands in the schedule.
-Tick XlaBufferWalk::LastNeeded() const {
-  const Buffer& buffer = tables_.program.buffer(buffer_);
-  if (value_.last_use > 0 || buffer.origin != BufferOrigin::kParameter) return value_.last_use;
-  return tables_.defined[buffer_.index()];
-}
-
 // Each slice is a copy of its own, and takes its bytes from its own begin on.
-uint32_t XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, bool free_of_charge,
+uint32_t XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end,
                                          std::optional<Tick> replaces) {
   Chunk chunk = slices_;
   const std::vector<Tick> begins = tables_.picker.SliceBegins(s, end, chunk.parts);
@@ -465,7 +423,7 @@ uint32_t XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, bool 
   // First as if the smallest slice were the first.
   for (int part = 0; part < chunk.parts; ++part)
     chunk.part_place[part] = static_cast<uint8_t>(part == 0 ? chunk.parts - 1 : part - 1);
-  if (!free_of_charge && !in_time()) return kOutOfService;
+  if (!in_time()) return kOutOfService;
   if (!BestFit(chunk, use)) return kOutOfMemory;
   if (!in_time()) return kOutOfService;
   value_.stay = memory_.AddStay(proposal_, buffer_, chunk);

@@ -64,13 +64,9 @@ class XlaBufferWalk {
   // that copy's operand in its place.
   bool Prefetch(const Use& use, Tick from, std::optional<Tick> replaces);
   bool Replaceable(Tick copy) const;
-  // The tick of the use before, or else of the definition.
-  Tick LastNeeded() const;
   // The begins to try for the prefetch of a use, none of them before `earliest`.
-  IntervalPicker::Candidates Begins(const Use& use, Tick earliest, Tick end,
-                                    const XlaPrefetch* asked) const;
-  uint32_t PrefetchInSlices(const Use& use, Tick s, Tick end, bool free_of_charge,
-                            std::optional<Tick> replaces);
+  IntervalPicker::Candidates Begins(const Use& use, Tick earliest, Tick end) const;
+  uint32_t PrefetchInSlices(const Use& use, Tick s, Tick end, std::optional<Tick> replaces);
   bool WriteBack(Tick latest);
   void NeedInMain(Tick latest);
 
@@ -84,7 +80,6 @@ class XlaBufferWalk {
   // lies in one region.
   Tick WindowEndFrom(Tick begin, Tick end) const;
   const Access& access(size_t i) const { return tables_.program.access(accesses_[i]); }
-  bool pinned(const Use& use) const { return tables_.wishes.pinned[use.access.index()]; }
   const Region& region(int32_t index) const { return tables_.program.regions()[index]; }
   int32_t RegionAt(Tick tick) const { return tables_.program.region_at(tick); }
 

@@ -42,37 +42,22 @@ int64_t Capacity(const Game& game) {
   return game.hardware().fast_bytes - static_cast<int64_t>(game.options().keep_free * bytes);
 }
 
-// The rate of copies, and how many there may be, by the options.
-Hardware AsCopiesAreThought(Hardware hardware, const XlaOptions& options) {
-  const double rate = options.copy_rate * static_cast<double>(hardware.main_bytes_per_second);
-  hardware.main_bytes_per_second = static_cast<int64_t>(std::clamp(rate, 1.0, 0x1p60));
-  if (options.max_prefetches > 0) {
-    hardware.max_outstanding_prefetches =
-        std::min(hardware.max_outstanding_prefetches, options.max_prefetches);
-  }
-  return hardware;
-}
-
 class Allocator {
  public:
-  Allocator(const Game& game, const XlaPieces& pieces, const XlaOptions& options,
-            const XlaRequest& request)
+  Allocator(const Game& game, const XlaPieces& pieces, const XlaOptions& options)
       : game_(game), program_(game.program()), hardware_(AsXlaReckons(game.hardware())),
-        options_(OptionsForChip(options, hardware_)),
-        copying_(AsCopiesAreThought(hardware_, options_)), capacity_(Capacity(game)),
+        options_(OptionsForChip(options, hardware_)), capacity_(Capacity(game)),
         cost_(program_, hardware_, options_),
         picker_(
             program_, cost_.elapsed_ps(),
             {options.min_overlap, options.preferred_overlap,
-             options.max_overlap * static_cast<double>(copying_.TransferPs(copying_.fast_bytes)),
+             options.max_overlap * static_cast<double>(hardware_.TransferPs(hardware_.fast_bytes)),
              options.loop_weight}),
-        defined_(XlaDefinitions(program_)), wishes_(program_, request), pieces_(program_, pieces),
-        tables_{program_, copying_, cost_, picker_, defined_, options_, wishes_, pieces_},
-        memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, copying_),
-        in_main_(wishes_.in_main), in_fast_(program_.accesses().size(), false) {
-    for (size_t a = 0; a < in_main_.size(); ++a) {
-      if (game.in_main(AccessId(a))) in_main_[a] = true;
-    }
+        defined_(XlaDefinitions(program_)), pieces_(program_, pieces),
+        tables_{program_, hardware_, cost_, picker_, defined_, options_, pieces_},
+        memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, hardware_),
+        in_main_(program_.accesses().size(), false), in_fast_(program_.accesses().size(), false) {
+    for (size_t a = 0; a < in_main_.size(); ++a) in_main_[a] = game.in_main(AccessId(a));
     if (!pieces.offset) return;
     memory_.heap.ChooseOffsetsBy([this](const Chunk& wanted, absl::Span<const ByteRange> free) {
       return pieces_.Offset(memory_.heap, wanted, free);
@@ -93,14 +78,12 @@ class Allocator {
       AllocateBuffer(buffer);
     }
     if (!pieces_.status().ok()) return pieces_.status();
-    Plan plan = MakePlan();
-    std::vector<XlaRefusal> refused = Refused(plan);
-    return XlaOutcome{std::move(plan), std::move(refused), std::move(order), counts_, finished};
+    return XlaOutcome{MakePlan(), std::move(order), counts_, finished};
   }
 
  private:
   std::vector<BufferId> Order() {
-    std::vector<BufferId> order = XlaOrder(game_, cost_, defined_, wishes_.request.order);
+    std::vector<BufferId> order = XlaOrder(game_, cost_, defined_);
     if (!pieces_.pieces().order) return order;
     std::vector<double> boundedness;
     boundedness.reserve(order.size());
@@ -122,8 +105,6 @@ class Allocator {
       ++counts_.attempts;
       counts_.out_of_memory += (attempt.failures & kOutOfMemory) != 0;
       counts_.undone += (attempt.failures & kMustUndo) != 0;
-      // What is asked for must be possible at once: neither repacking nor a retry comes first.
-      if (!DoesAsAsked(buffer, proposal, attempt.failures)) return memory_.Undo(proposal);
       switch (Next(attempt)) {
         case XlaNext::kKeep:
           if (looks >= kMostLooks || !KeepInefficientOut(proposal)) {
@@ -173,19 +154,6 @@ class Allocator {
     return memory_.heap.Repack([this](Tick t) { return program_.instruction(t).logical_time; });
   }
 
-  // Says whether fast memory serves what is asked to be there.
-  bool DoesAsAsked(BufferId buffer, const Proposal& proposal, uint32_t failures) const {
-    const auto accesses = program_.accesses_of(buffer);
-    return std::all_of(accesses.begin(), accesses.end(), [&](AccessId access) {
-      const bool pinned = wishes_.pinned[access.index()];
-      const bool fetched = wishes_.prefetch_of(access) != nullptr;
-      if (fetched && (failures & kMustUndo) != 0) return false;
-      return (!pinned && !fetched) ||
-             std::any_of(proposal.served.begin(), proposal.served.end(),
-                         [access](const auto& s) { return s.first == access; });
-    });
-  }
-
   void Commit(Proposal proposal) {
     for (const auto& [access, stay] : proposal.served) in_fast_[access.index()] = true;
     // A copy that replaces an instruction reads its operand from main memory.
@@ -220,15 +188,6 @@ class Allocator {
     return found;
   }
 
-  // A request may name any buffer. One that is written would have to get back to main memory.
-  bool MayPreload(BufferId buffer) const {
-    const auto accesses = program_.accesses_of(buffer);
-    return program_.buffer(buffer).origin == BufferOrigin::kParameter &&
-           program_.buffer(buffer).eligible &&
-           std::all_of(accesses.begin(), accesses.end(),
-                       [this](AccessId a) { return program_.access(a).kind == AccessKind::kRead; });
-  }
-
   // XLA's cross-program prefetch. It holds its bytes for the whole program. If others want them and
   // the last use is early, it holds them until that use, and again at the end of the program to be
   // prefetched for the next run.
@@ -236,19 +195,12 @@ class Allocator {
     buffer_done_.assign(program_.buffers().size(), false);
     const Tick ticks = program_.ticks();
     if (program_.scope_end(0) < ticks) return;
-    const std::optional<std::vector<BufferId>>& wanted = wishes_.request.preloads;
-    auto left = wanted ? static_cast<int32_t>(wanted->size()) : game_.hardware().max_preloads;
-    std::vector<BufferId> order = wanted.value_or(std::vector<BufferId>());
+    int32_t left = game_.hardware().max_preloads;
     for (const BufferId buffer : XlaPreloadOrder(program_)) {
-      if (std::find(order.begin(), order.end(), buffer) == order.end()) order.push_back(buffer);
-    }
-    for (const BufferId buffer : order) {
       if (left == 0) return;
       const int64_t size = program_.buffer(buffer).size_bytes;
       const auto accesses = program_.accesses_of(buffer);
-      if (accesses.empty() || buffer_done_[buffer.index()] || !MayPreload(buffer)) continue;
       pieces_.set_buffer(buffer);
-      // A request to serve uses from main memory is not held against a preload.
       const bool forbidden = std::any_of(accesses.begin(), accesses.end(),
                                          [this](AccessId a) { return game_.in_main(a); });
       const auto offset =
@@ -278,7 +230,6 @@ class Allocator {
   // Where the prefetch for the next run begins, if that frees the bytes for a good part of the
   // program.
   std::optional<Tick> PreloadedAgain(Tick last_use, int64_t size) const {
-    if (!options_.frees_preloads) return std::nullopt;
     double bytes = 0;
     for (const Buffer& buffer : program_.buffers())
       bytes += buffer.eligible ? static_cast<double>(buffer.size_bytes) : 0;
@@ -290,34 +241,6 @@ class Allocator {
     const double held = picker_.Elapsed(0, last_use) + picker_.Elapsed(*from, ticks);
     if (held >= kMostOfProgramHeld * picker_.Elapsed(0, ticks)) return std::nullopt;
     return from;
-  }
-
-  // What was asked for and is not in the plan.
-  std::vector<XlaRefusal> Refused(const Plan& plan) const {
-    const XlaRequest& request = wishes_.request;
-    std::vector<XlaRefusal> refused;
-    std::vector<Tick> filled(plan.residences.size(), kNever);
-    for (const Copy& copy : plan.copies) {
-      if (copy.kind != CopyKind::kPrefetch) continue;
-      Tick& begin = filled[copy.residence.index()];
-      begin = std::min(begin, copy.begin);
-    }
-    for (const XlaPrefetch& asked : request.prefetches) {
-      const ResidenceId residence = plan.served_by[asked.access.index()];
-      if (!residence.valid()) {
-        refused.push_back({asked.access, "not in fast memory"});
-      } else if (asked.strict && filled[residence.index()] != asked.begin) {
-        refused.push_back({asked.access, "the copy begins at another time"});
-      }
-    }
-    for (const BufferId buffer : request.pinned) {
-      const auto accesses = program_.accesses_of(buffer);
-      const auto out = std::find_if(accesses.begin(), accesses.end(), [&](AccessId access) {
-        return wishes_.pinned[access.index()] && !plan.served_by[access.index()].valid();
-      });
-      if (out != accesses.end()) refused.push_back({*out, "not in fast memory"});
-    }
-    return refused;
   }
 
   Plan MakePlan() const {
@@ -356,12 +279,10 @@ class Allocator {
   const Program& program_;
   const Hardware hardware_;
   const XlaOptions options_;
-  const Hardware copying_;
   const int64_t capacity_;
   const XlaCost cost_;
   const IntervalPicker picker_;
   const std::vector<Tick> defined_;
-  const XlaWishes wishes_;
   AskedPieces pieces_;
   const XlaTables tables_;
   XlaMemory memory_;
@@ -375,16 +296,14 @@ class Allocator {
 
 }  // namespace
 
-XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options,
-                       const XlaRequest& request) {
+XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options) {
   // XLA's own pieces make no errors.
-  return *PlanWithPieces(game, deadline, {}, options, request);
+  return *PlanWithPieces(game, deadline, {}, options);
 }
 
 absl::StatusOr<XlaOutcome> PlanWithPieces(const Game& game, const Deadline& deadline,
-                                          const XlaPieces& pieces, const XlaOptions& options,
-                                          const XlaRequest& request) {
-  return Allocator(game, pieces, options, request).Run(deadline);
+                                          const XlaPieces& pieces, const XlaOptions& options) {
+  return Allocator(game, pieces, options).Run(deadline);
 }
 
 }  // namespace mallocgame

@@ -14,7 +14,6 @@
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/xla/options.h"
 #include "mallocgame/solvers/xla/pieces.h"
-#include "mallocgame/solvers/xla/request.h"
 
 namespace mallocgame {
 
@@ -28,9 +27,8 @@ struct XlaCounts {
 };
 
 struct XlaOutcome {
-  Plan plan;                        // valid
-  std::vector<XlaRefusal> refused;  // what was asked for and can't be done
-  std::vector<BufferId> order;      // in which buffers were decided
+  Plan plan;                    // valid
+  std::vector<BufferId> order;  // in which buffers were decided
   XlaCounts counts;
   bool finished = true;  // false: the deadline passed; the buffers not looked at are in main memory
 };
@@ -42,14 +40,12 @@ inline constexpr double kXlaShare = 0.2;
 // Keeps the constraints of the game's options: forbidden, keep_free, and required, whose buffers
 // come first. It ignores the least buffer size, because XLA moves small buffers too. It looks at
 // `deadline` once a buffer.
-XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options = {},
-                       const XlaRequest& request = {});
+XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options = {});
 // The same with pieces of the caller's in place of XLA's own; if all are empty it is the plan of
 // PlanLikeXla. InvalidArgument: a piece answered what is not allowed. Else the error that a piece
 // returned.
 absl::StatusOr<XlaOutcome> PlanWithPieces(const Game& game, const Deadline& deadline,
-                                          const XlaPieces& pieces, const XlaOptions& options = {},
-                                          const XlaRequest& request = {});
+                                          const XlaPieces& pieces, const XlaOptions& options = {});
 
 }  // namespace mallocgame
 

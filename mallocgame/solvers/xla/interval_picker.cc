@@ -108,8 +108,8 @@ Tick IntervalPicker::SmallestWithin(Tick from, Tick to, Tick end, double limit) 
 }
 
 IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t copy_ps,
-                                                  int64_t saved_ps, std::optional<Tick> preferred,
-                                                  bool strict) const {
+                                                  int64_t saved_ps,
+                                                  std::optional<Tick> preferred) const {
   Candidates c;
   c.picker_ = this;
   c.end_ = end;
@@ -128,7 +128,7 @@ IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t 
   if (!c.earliest_) c.earliest_ = c.latest_;
   if (preferred && *preferred <= *c.latest_) {
     Tick wanted = std::max(first, *preferred);
-    if (wanted < *c.earliest_ && !strict) ++wanted;
+    if (wanted < *c.earliest_) ++wanted;
     c.first_ = AtOrAfter(wanted, end, *c.latest_);
     if (!c.first_) c.first_ = c.latest_;
     c.earliest_ = std::min(*c.earliest_, *c.first_);

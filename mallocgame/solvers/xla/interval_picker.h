@@ -48,7 +48,7 @@ class IntervalPicker {
 
   // The begins to try, the best first. `saved_ps` is what the instruction that uses the buffer
   // saves with its operand in fast memory. If `preferred` is given, it or the possible begin next
-  // to it comes first. XLA skips one that is too early and takes the next, unless it is strict.
+  // to it comes first. XLA skips one that is too early and takes the next.
   class Candidates {
    public:
     std::optional<Tick> Next();
@@ -68,7 +68,7 @@ class IntervalPicker {
     void Start();
   };
   Candidates Begins(Tick first, Tick end, int64_t copy_ps, int64_t saved_ps,
-                    std::optional<Tick> preferred = std::nullopt, bool strict = false) const;
+                    std::optional<Tick> preferred = std::nullopt) const;
   // Where the `count` slices of a prefetch behind `s` begin: each one when another part of the time
   // is over (XLA reference 4.12). The first begin is `s`.
   std::vector<Tick> SliceBegins(Tick s, Tick end, int count) const;

@@ -14,21 +14,6 @@ Tick WindowBegin(Tick begin, std::optional<int> part) {
 
 }  // namespace
 
-XlaWishes::XlaWishes(const Program& program, const XlaRequest& asked)
-    : request(asked), in_main(program.accesses().size(), false),
-      prefetch(program.accesses().size(), -1), pinned(program.accesses().size(), false) {
-  for (const AccessId id : request.in_main) in_main[id.index()] = true;
-  for (size_t i = 0; i < request.prefetches.size(); ++i)
-    prefetch[request.prefetches[i].access.index()] = static_cast<int32_t>(i);
-  for (const BufferId buffer : request.pinned) {
-    for (const AccessId id : program.accesses_of(buffer)) {
-      pinned[id.index()] = true;
-      const AccessKind kind = program.access(id).kind;
-      if (kind == AccessKind::kUpdate || kind == AccessKind::kLoopEntry) break;
-    }
-  }
-}
-
 void WindowCounter::Remove(Tick begin, Tick end) {
   const auto found = windows_.find({begin, end});
   if (found != windows_.end() && found->second > 0) Count(begin, end, -1);

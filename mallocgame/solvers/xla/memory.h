@@ -20,24 +20,8 @@
 #include "mallocgame/solvers/xla/heap.h"
 #include "mallocgame/solvers/xla/interval_picker.h"
 #include "mallocgame/solvers/xla/options.h"
-#include "mallocgame/solvers/xla/request.h"
 
 namespace mallocgame {
-
-// A request by what it is about.
-struct XlaWishes {
-  XlaWishes(const Program& program, const XlaRequest& asked);
-  const XlaPrefetch* prefetch_of(AccessId access) const {
-    const int32_t index = prefetch[access.index()];
-    return index < 0 ? nullptr : &request.prefetches[index];
-  }
-
-  const XlaRequest& request;
-  std::vector<bool> in_main;      // for each access
-  std::vector<int32_t> prefetch;  // for each access: index of its prefetch, -1: none is asked for
-  // For each access. An update or a loop leaves another value, which is not pinned.
-  std::vector<bool> pinned;
-};
 
 // What stays the same while buffers are allocated.
 struct XlaTables {
@@ -53,7 +37,6 @@ struct XlaTables {
   const IntervalPicker& picker;
   absl::Span<const Tick> defined;  // of XlaDefinitions
   XlaOptions options;
-  const XlaWishes& wishes;
   AskedPieces& pieces;
 };
 

@@ -3,10 +3,6 @@
 #define MALLOCGAME_SOLVERS_XLA_OPTIONS_H_
 
 #include <cstdint>
-#include <optional>
-
-#include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 
 namespace mallocgame {
 
@@ -27,20 +23,9 @@ struct XlaOptions {
   // to decide whether a slice is in time, its work is taken to be so much larger than it is
   double slice_work = 1.8;
   double loop_weight = 5;  // an instruction counts so much more for each loop around it
-  double copy_rate = 1;    // copies are thought to be so many times as fast as the hardware says
-  int max_prefetches = 0;  // under way at once; 0: as many as the hardware says
-  // A preload may leave fast memory behind its last use, and is made again at the end of the run.
-  bool frees_preloads = true;
-  // Where a prefetch begins between the use before and its own, from 0 to 1; it is not asked then
-  // whether the copies of the program have time. None: so that the copy is hidden.
-  std::optional<double> eagerness = std::nullopt;
   // A kernel takes as long as its arrays need, whatever its author estimated.
   bool kernels_move_arrays = false;
 };
-
-// Sets what an option of the compiler sets, by its name and as text. InvalidArgument: it is not one
-// of those that are known here, or the value is none of it.
-absl::Status SetXlaOption(XlaOptions& options, absl::string_view name, absl::string_view value);
 
 }  // namespace mallocgame
 

@@ -67,7 +67,6 @@ std::vector<Life> FirstLives(const Program& program, absl::Span<const Tick> defi
 }
 
 struct Rank {
-  int64_t turn = 0;  // negative: what the caller wants first
   bool required = false;
   float boundedness = 0;
   int64_t size = 0;
@@ -76,8 +75,7 @@ struct Rank {
   BufferId buffer;
 
   auto Key() const {
-    return std::tuple(turn, !required, -boundedness, -size, life.begin - life.end, life.last_use,
-                      first);
+    return std::tuple(!required, -boundedness, -size, life.begin - life.end, life.last_use, first);
   }
 };
 
@@ -162,7 +160,7 @@ bool CanBeReplaced(const Program& program, Tick tick) {
 }
 
 std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
-                               absl::Span<const Tick> defined, absl::Span<const BufferId> first) {
+                               absl::Span<const Tick> defined) {
   const Program& program = game.program();
   const std::vector<Life> lives = FirstLives(program, defined);
   std::vector<Rank> ranks;
@@ -181,13 +179,7 @@ std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
   std::vector<bool> required(program.buffers().size(), false);
   for (const AccessId id : game.options().required)
     required[program.access(id).buffer.index()] = true;
-  std::vector<int64_t> turn(program.buffers().size(), 0);
-  for (size_t i = 0; i < first.size(); ++i)
-    turn[first[i].index()] = static_cast<int64_t>(i) - static_cast<int64_t>(first.size());
-  for (Rank& rank : ranks) {
-    rank.required = required[rank.buffer.index()];
-    rank.turn = turn[rank.buffer.index()];
-  }
+  for (Rank& rank : ranks) rank.required = required[rank.buffer.index()];
   std::sort(ranks.begin(), ranks.end(),
             [](const Rank& a, const Rank& b) { return a.Key() < b.Key(); });
   std::vector<BufferId> order;

@@ -20,12 +20,10 @@ std::vector<Tick> XlaDefinitions(const Program& program);
 bool CanBeReplaced(const Program& program, Tick tick);
 
 // The eligible buffers that have an access, the one to allocate first in front. Buffers with
-// accesses that the game requires in fast memory come before all others, those in `first` before
-// these, in that order. With an operand come the results of the plain copies of it that can be
-// replaced. `defined` is of XlaDefinitions.
+// accesses that the game requires in fast memory come before all others. With an operand come the
+// results of the plain copies of it that can be replaced. `defined` is of XlaDefinitions.
 std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
-                               absl::Span<const Tick> defined,
-                               absl::Span<const BufferId> first = {});
+                               absl::Span<const Tick> defined);
 
 // The entry parameters that may be preloaded, the best first.
 std::vector<BufferId> XlaPreloadOrder(const Program& program);

@@ -33,7 +33,7 @@ struct XlaOrderQuestion {
 using XlaOrderPiece = std::function<absl::StatusOr<std::vector<BufferId>>(const XlaOrderQuestion&)>;
 
 // When may the prefetch for a use begin? (XLA: PrefetchIntervalPicker.) Asked for each use that has
-// to be prefetched, unless a request says when.
+// to be prefetched.
 struct XlaBeginsQuestion {
   BufferId buffer;
   AccessId access;  // the use
