@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "agents/training/torch_runtime.h"
 #include "mallocgame/base/error.h"
 
@@ -29,6 +30,9 @@ std::vector<Checkpoint::Program> Describe(const std::vector<TrainingProblem>& pr
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(absl::string_view bytes) {
   MG_ASSIGN_OR_RETURN(Checkpoint checkpoint, training::UnpackCheckpoint<Checkpoint>(bytes));
+  // Files of earlier versions say so of most hardware. With true they are of another machine.
+  for (Checkpoint::Program& program : checkpoint.programs)
+    absl::StrReplaceAll({{",\n  \"askable\": false", ""}}, &program.hardware);
   if (checkpoint.config.device == "cuda" && !training::HasCuda()) {
     MG_RETURN_IF_ERROR(Set(checkpoint.config, "device", "cpu"));
   }

@@ -141,8 +141,6 @@ void BindHardware(py::module_& module) {
                     "The most copies from fast to main memory whose windows may share a tick.")
       .def_readonly("max_preloads", &Hardware::max_preloads,
                     "The most entry parameters that may be in fast memory before the start.")
-      .def_readonly("askable", &Hardware::askable,
-                    "Whether a plan must be one that XLA can be asked for.")
       .def_readonly("fast_memory_space", &Hardware::fast_memory_space,
                     "The n of the mark S(n) that fast memory has in layouts.")
       .def("transfer_ps", &Hardware::TransferPs, py::arg("bytes"),
@@ -155,10 +153,9 @@ void BindHardware(py::module_& module) {
       .def(
           "to_json", [](const Hardware& h) { return Text(HardwareToJson(h)); },
           "A JSON object with the fields above.")
-      .def_static(
-          "from_json", &ValidHardware, py::arg("text"),
-          "The hardware of a JSON object with exactly the fields above; `askable` may be left out. "
-          "InvalidInputError names the field that is wrong.")
+      .def_static("from_json", &ValidHardware, py::arg("text"),
+                  "The hardware of a JSON object with exactly the fields above. InvalidInputError "
+                  "names the field that is wrong.")
       .def_static(
           "preset", [](const std::string& name) { return ValueOrRaise(HardwarePreset(name)); },
           py::arg("name"),

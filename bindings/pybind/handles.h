@@ -32,11 +32,10 @@ struct ProgramHandle {
 
   const Program& program() const { return *file.program; }
   // XLA's plan answers the question asked only on the hardware it was made for, or on the same
-  // with more preloads, which a plan needn't use, or for askable plans, as XLA's own is one.
+  // with more preloads, which a plan needn't use.
   const Plan* XlaPlanFor(Hardware hardware) const {
     if (hardware.max_preloads > file.hardware.max_preloads)
       hardware.max_preloads = file.hardware.max_preloads;
-    hardware.askable = file.hardware.askable;
     return file.xla_plan && hardware == file.hardware ? &*file.xla_plan : nullptr;
   }
 };

@@ -34,8 +34,6 @@ struct Hardware {
   int32_t max_outstanding_write_backs = 0;
   // The most entry parameters that may be in fast memory before the program starts.
   int32_t max_preloads = 0;
-  // Whether a plan must be one that XLA can be asked for (Rule::kAskable in plan/validate.h).
-  bool askable = false;
 
   // The mark S(n) of fast memory in layouts of HLO text and protos: 3 for CMEM (TPUv4i), 1 for
   // VMEM.
@@ -59,8 +57,8 @@ absl::Status ValidateHardware(const Hardware& hardware);
 absl::StatusOr<Hardware> HardwarePreset(absl::string_view name);
 std::vector<std::string> HardwarePresetNames();
 
-// From and to a JSON object with the field names above. Unknown and missing fields are errors, but
-// `askable` may be left out. The caller reads and writes the files.
+// From and to a JSON object with the field names above. Unknown and missing fields are errors.
+// The caller reads and writes the files.
 absl::StatusOr<Hardware> HardwareFromJson(absl::string_view json);
 std::string HardwareToJson(const Hardware& hardware);
 

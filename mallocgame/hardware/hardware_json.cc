@@ -11,8 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kAskable = "askable";
-
 // Calls visit(name, member) for each numeric field: one list for both directions.
 template <class H, class Visitor>
 void ForEachNumber(H& h, Visitor visit) {
@@ -69,13 +67,8 @@ absl::StatusOr<Hardware> HardwareFromJson(absl::string_view json) {
     status.Update(ReadInteger(object, field, member));
   });
   MG_RETURN_IF_ERROR(status);
-  if (const auto askable = object.find(kAskable); askable != object.end()) {
-    if (!askable->is_boolean())
-      return absl::InvalidArgumentError("hardware: field 'askable' is not true or false");
-    hardware.askable = askable->get<bool>();
-  }
   for (const auto& [key, value] : object.items()) {
-    bool known = key == "name" || key == kAskable;
+    bool known = key == "name";
     ForEachNumber(hardware,
                   [&known, &key = key](const char* field, auto&) { known |= key == field; });
     if (!known)
@@ -89,7 +82,6 @@ std::string HardwareToJson(const Hardware& hardware) {
   Json object;
   object["name"] = hardware.name;
   ForEachNumber(hardware, [&](const char* field, const auto& member) { object[field] = member; });
-  object[kAskable] = hardware.askable;
   return object.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -157,21 +157,6 @@ class Validator {
               " bytes, each once; good up to ", filled);
       }
       if (first.replaces >= 0) CheckReplaced(i, first);
-      if (hardware_.askable) CheckEqualSlices(i, parts);
-    }
-  }
-
-  void CheckEqualSlices(size_t index, const std::vector<size_t>& copies) {
-    const auto size = [this](size_t c) {
-      return plan_.copies[c].part_end - plan_.copies[c].part_begin;
-    };
-    const auto smaller_first = [&size](size_t a, size_t b) { return size(a) < size(b); };
-    const int64_t most = size(*std::max_element(copies.begin(), copies.end(), smaller_first));
-    const auto smaller =
-        std::count_if(copies.begin(), copies.end(), [&](size_t c) { return size(c) < most; });
-    if (smaller > 1) {
-      Break(Rule::kAskable, Describe(index), "of its ", copies.size(), " slices ", smaller,
-            " are smaller than the largest, of ", most, " bytes");
     }
   }
 
@@ -235,9 +220,6 @@ class Validator {
       if (c.preload && program_.buffer(r.buffer).origin != BufferOrigin::kParameter) {
         Break(Rule::kCopy, DescribeCopy(i), "the buffer is no entry parameter");
       }
-      const int64_t size = program_.buffer(r.buffer).size_bytes;
-      if (hardware_.askable && c.kind == CopyKind::kWriteBack && c.part_end - c.part_begin < size)
-        Break(Rule::kAskable, DescribeCopy(i), "it has a part of the ", size, " bytes only");
     }
   }
 
@@ -458,7 +440,6 @@ const char* RuleName(Rule rule) {
     case Rule::kCopy: return "copy";
     case Rule::kOutstanding: return "outstanding";
     case Rule::kRegion: return "region";
-    case Rule::kAskable: return "askable";
   }
   return "unknown";
 }

@@ -35,9 +35,6 @@ enum class Rule : uint8_t {
   // A copy window or a residence enters or leaves a loop or branch where it may not, or slices of
   // one prefetch begin in different ones.
   kRegion,
-  // The hardware is `askable`, and XLA can't be asked for this. XLA fills a residence by one copy,
-  // or by slices of equal size, of which one may be smaller. It empties a residence by one copy.
-  kAskable,
 };
 const char* RuleName(Rule rule);  // "space", "main-value" ...
 

@@ -33,7 +33,6 @@ void ToWire(const mallocgame::Hardware& hardware, Hardware* wire) {
   wire->set_max_outstanding_write_backs(hardware.max_outstanding_write_backs);
   wire->set_max_preloads(hardware.max_preloads);
   wire->set_fast_memory_space(hardware.fast_memory_space);
-  wire->set_askable(hardware.askable);
 }
 
 absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire) {
@@ -51,7 +50,9 @@ absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire) {
   hardware.max_outstanding_write_backs = wire.max_outstanding_write_backs();
   hardware.max_preloads = wire.max_preloads();
   hardware.fast_memory_space = wire.fast_memory_space();
-  hardware.askable = wire.askable();
+  if (wire.askable())
+    return absl::InvalidArgumentError(
+        "hardware: found askable true, allowed: false, as no hardware limits how copies are cut");
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
   return hardware;
 }

@@ -43,7 +43,6 @@ std::shared_ptr<const Game> RandomGame(Rng& rng, GameKind kind) {
   }
   Hardware hardware = TestHardware(kUnit * (4 + rng.Below(40)));
   hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
-  hardware.askable = kind == GameKind::kOrder && rng.Below(3) == 0;
   auto game = MakeGame(program, hardware, options);
   return game->all_main_ps() > 0 ? game : RandomGame(rng, kind);
 }

@@ -40,7 +40,6 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
   hardware.max_outstanding_prefetches = 1 + static_cast<int32_t>(rng.Below(4));
   hardware.max_outstanding_write_backs = 1 + static_cast<int32_t>(rng.Below(4));
-  hardware.askable = program->ticks() % 3 == 0;
   GameOptions options = OrderGame();
   options.candidates = 1 + static_cast<int>(rng.Below(kMaxCandidates));
   options.keep_free = rng.Below(4) == 0 ? 0.25 : 0.0;

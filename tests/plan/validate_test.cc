@@ -262,41 +262,6 @@ TEST_CASE("space and copies: slices") {
   }
 }
 
-TEST_CASE("askable: slices of equal size, and whole write-backs") {
-  ProgramBuilder b;
-  const BufferId p = b.Parameter("p", 12);
-  const BufferId made = b.Result("made", 8);
-  b.Add({.name = "make", .writes = {made}});
-  b.Add({.name = "look", .reads = {p}});
-  b.Add({.name = "use", .reads = {made}});
-  const auto program = b.Build();
-  Hardware hardware = TestHardware(20, 1);
-  PlanBuilder plan(*program, hardware);
-  const ResidenceId r = plan.Reside(p, 0, 0, 2), m = plan.Reside(made, 12, 0, 2);
-  plan.Slice(r, 0, 1, 0, 5);
-  plan.Slice(r, 0, 1, 5, 10);
-  plan.Slice(r, 0, 1, 10, 12);
-  plan.WriteBack(m, 1, 2);
-  plan.Serve(r, 1);
-  plan.Serve(m, 0);
-  hardware.askable = true;
-  CheckValid(*program, hardware, plan.plan);
-
-  SECTION("two slices are smaller") {
-    plan.plan.copies[0].part_end = plan.plan.copies[1].part_begin = 6;
-    CheckBroken(*program, hardware, plan.plan, Rule::kAskable, {"'p'", "3 slices", "6 bytes"});
-  }
-  SECTION("a write-back comes in two parts") {
-    plan.plan.copies[3].part_end = 4;
-    plan.plan.copies.push_back(plan.plan.copies[3]);
-    plan.plan.copies[4].part_begin = 4;
-    plan.plan.copies[4].part_end = 8;
-    CheckBroken(*program, hardware, plan.plan, Rule::kAskable, {"'made'", "8 bytes"});
-  }
-  hardware.askable = false;
-  CheckValid(*program, hardware, plan.plan);
-}
-
 TEST_CASE("served: between two slices part of the bytes is missing") {
   ProgramBuilder b;
   const BufferId a = b.Parameter("a", 8);

@@ -181,17 +181,6 @@ def test_log_keeps_the_preloads(run_json, tmp_path):
     assert again["same"] and again["valid"] and again["latency_ps"] == row["latency_ps"]
 
 
-def test_askable_plans(run):
-    """Slices as bytes become free are worth something here, and can't be asked for."""
-    options = ["--solver", "priority", "--seconds", 0, "--evaluations", 500]
-    run("solve", LLAMA, *options, "-o", "any.json")
-    run("solve", LLAMA, *options, "--askable", "-o", "askable.json")
-    assert run("validate", LLAMA, "askable.json", "--askable").returncode == 0
-    assert run("validate", LLAMA, "any.json").returncode == 0
-    refused = run("validate", LLAMA, "any.json", "--askable")
-    assert refused.returncode == 1 and "slices" in refused.stdout
-
-
 def test_solve_on_other_hardware(run_json, tmp_path):
     row = run_json("solve", SMALL, "--hardware", "tpu_v4i_16mib")
     assert (

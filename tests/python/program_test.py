@@ -102,15 +102,6 @@ def test_hardware_with_other_fields(program):
             own.replace(**wrong)
 
 
-@pytest.mark.parametrize("name", mg.program_names())
-def test_xlas_own_plans_are_askable(name):
-    program = mg.load_program(name)
-    machine = program.hardware.replace(askable=True)
-    assert machine.askable and not program.hardware.askable
-    verdict = mg.validate(program, program.xla_plan_for(machine), machine)
-    assert verdict.ok, verdict.message
-
-
 def test_other_hardware_is_solved_without_xlas_plan(program):
     small = mg.hardware("tpu_v4i_16mib")
     result = mg.solve(program, "greedy", seconds=0, hardware=small)

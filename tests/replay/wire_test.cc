@@ -32,6 +32,10 @@ TEST_CASE("hardware comes back with every field, and is validated") {
   ToWire(hardware, &wire);
   wire.set_name("\xff");
   CHECK(HardwareFromWire(wire).status().message() == "hardware name: not UTF-8 text");
+  ToWire(hardware, &wire);
+  wire.set_askable(true);
+  CHECK_THAT(std::string(HardwareFromWire(wire).status().message()),
+             Contains("askable true, allowed: false"));
 }
 
 // Two residences, a slice that is fetched and a write-back, and three accesses.

@@ -84,7 +84,6 @@ TEST_CASE("whatever is wished for, an arrangement is valid and costs what it say
                                              .constrained = rng.Below(4) == 0});
     Hardware hardware = TestHardware(6 + rng.Below(12), 1 + rng.Below(2));
     hardware.max_preloads = 1 + n % 4;
-    hardware.askable = n % 3 == 0;
     const auto game = *Game::Create(program, hardware, AnySize());
     const Plan start = n % 2 == 0 ? testing::PlayAtRandom(*game, rng).ToPlan()
                                   : PlanLikeXla(*game, Deadline()).plan;
@@ -136,38 +135,6 @@ TEST_CASE("a prefetch takes its bytes as they become free") {
   REQUIRE(Solve("exact", {game, nullptr}, limits)->report.latency_ps > 30);
   limits.evaluations = 300;
   REQUIRE(Solve("priority", {game, nullptr}, limits)->report.latency_ps == 30);
-}
-
-// The upper half of `big` becomes free when `made` is back in main memory.
-TEST_CASE("where XLA must be asked, prefetches have equal slices and write-backs begin at once") {
-  constexpr int64_t kMiB = 1 << 20;
-  ProgramBuilder b;
-  const BufferId made = b.Result("made", 3 * kMiB), big = b.Parameter("big", 6 * kMiB);
-  b.MarkOutput(made);
-  b.Add({.name = "make", .writes = {made}, .cycles = {2, 1}});
-  for (int i = 0; i < 4; ++i) b.Add({.name = "wait", .cycles = {4 * kMiB}});
-  b.Add({.name = "use big", .reads = {big}, .cycles = {20 * kMiB, 1}});
-  Hardware hardware = TestHardware(6 * kMiB);
-  hardware.max_preloads = 0;
-  hardware.askable = true;
-  const auto game = *Game::Create(b.Build(), hardware, AnySize());
-  Arranger arranger(*game, AllMainPlan(game->program(), hardware));
-  for (const AccessId id : arranger.accesses()) arranger.wishes()[id.index()] = {.fast = true};
-  arranger.Arrange();
-  const Plan plan = arranger.ToPlan();
-  REQUIRE(Validate(game->program(), hardware, plan).ok());
-  std::vector<Copy> slices;
-  for (const Copy& copy : plan.copies) {
-    if (copy.kind == CopyKind::kPrefetch) {
-      slices.push_back(copy);
-    } else {
-      CHECK(copy.begin == 1);
-    }
-  }
-  REQUIRE(slices.size() == 4);
-  REQUIRE(plan.copies.size() == 5);
-  for (const Copy& slice : slices) CHECK(slice.part_end - slice.part_begin == 3 * kMiB / 2);
-  CHECK(slices[0].part_begin == 3 * kMiB);
 }
 
 TEST_CASE("annealing never loses, gains, keeps the bound, and depends on the seed only") {

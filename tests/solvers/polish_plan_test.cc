@@ -69,7 +69,6 @@ TEST_CASE("random plans stay valid and get no slower, the same for the same seed
     const auto program =
         testing::RandomProgram(rng, {.instructions = 16, .constrained = i % 2 == 1});
     Hardware hardware = TestHardware(12 + rng.Below(12));
-    hardware.askable = program->ticks() % 2 == 0;
     const auto game = MakeGame(program, hardware);
     const State state = testing::PlayAtRandom(*game, rng);
     const Plan plan = state.ToPlan();

@@ -73,16 +73,13 @@ class Hardware:
     def max_preloads(self) -> int:
         """The most parameters that may be in fast memory before the program starts."""
     @property
-    def askable(self) -> bool:
-        """Whether a plan must be one that XLA can be asked for."""
-    @property
     def fast_memory_space(self) -> int:
         """The n of the layout mark S(n) with which HLO names fast memory."""
     def transfer_ps(self, bytes: int) -> int:
         """The picoseconds for which a transfer of so many bytes takes the channel."""
     def cycles_to_ps(self, cycles: int) -> int:
         """The picoseconds of so many clock cycles."""
-    def replace(self, **fields: str | int | bool) -> Hardware:
+    def replace(self, **fields: str | int) -> Hardware:
         """Returns the same hardware with other values of some fields, as in max_preloads=4.
 
         InvalidInputError: there is no such field, or the value is not allowed.
@@ -91,7 +88,7 @@ class Hardware:
         """Returns JSON text with all fields."""
     @staticmethod
     def from_json(text: str) -> Hardware:
-        """Makes it from JSON text with exactly the fields above; `askable` may be left out.
+        """Makes it from JSON text with exactly the fields above.
 
         InvalidInputError names the wrong one.
         """

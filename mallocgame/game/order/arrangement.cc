@@ -124,11 +124,6 @@ std::optional<PlannedResidence> ArrangementTables::Plan(int32_t buffer, int32_t 
   } else if (program.buffer(id).is_output) {
     planned.write_back_deadline = program.ticks();
   }
-  // XLA writes back before the last access that the residence serves, if there is time before it.
-  if (game.hardware().askable && planned.write_back_deadline >= 0 && to.tick > planned.written &&
-      tables.certain_idle_before[to.tick] - tables.certain_idle_before[planned.written] >=
-          tables.buffers[buffer].copy_ps)
-    planned.write_back_deadline = std::min(planned.write_back_deadline, to.tick);
   // A write-back must begin in the scope of its residence.
   if (planned.write_back_deadline >= 0 && planned.written >= scope_end &&
       scope_end < program.ticks())

@@ -10,8 +10,6 @@ namespace {
 
 constexpr int64_t kSlices = 4;               // a prefetch has at least so many slices,
 constexpr int64_t kMinSliceBytes = 1 << 20;  // unless they would be smaller than this
-// XLA fills smaller residences by one copy, others by kSlices equal ones.
-constexpr int64_t kMinSlicedBytes = 1 << 20;
 
 // Sorts indices by a tick, then by themselves.
 uint64_t Key(Tick tick, int32_t index) {
@@ -118,7 +116,6 @@ void CopySchedule::AddSlices(int32_t r) {
   Tick earliest = planned.earliest_fetch;
   if (tables_->tables.reserved.Most(earliest, planned.begin) > planned.offset)
     earliest = planned.begin;
-  if (tables_->game.hardware().askable) AddEqualSlices(r, earliest);
   open_.assign(1, {planned.offset, top(planned)});
   // What leaves behind `earliest`, the last first; before that, what is perhaps still written back.
   const auto upper = [](const std::vector<uint64_t>& keys, Tick tick) {
@@ -154,34 +151,13 @@ void CopySchedule::TakeOver(int32_t r, int32_t other, Tick earliest) {
 
 // The bytes [begin, end) of fast memory are free for residence `r` from `free_from` on, when the
 // write-back `after` (-1: none) is done. Adds slices that fill them, so that a more urgent copy
-// never waits long for one of them. Where XLA must be asked, the slices are there already.
+// never waits long for one of them.
 void CopySchedule::AddSlice(int32_t r, int64_t begin, int64_t end, Tick free_from, int32_t after) {
-  if (tables_->game.hardware().askable) {
-    for (int32_t j = first_slice_; j < static_cast<int32_t>(transfers_.size()); ++j) {
-      Transfer& slice = transfers_[j];
-      const int64_t offset = placed(r).offset;
-      if (offset + slice.part_begin >= end || begin >= offset + slice.part_end) continue;
-      slice.free_from = std::max(slice.free_from, free_from);
-      WaitFor(j, after);
-    }
-    return;
-  }
   const int64_t piece = std::max(kMinSliceBytes, DivideUp(arrangement_->size(placed(r)), kSlices));
   for (; begin < end; begin += piece) {
     AddPrefetch(r, begin, std::min(begin + piece, end), free_from);
     WaitFor(static_cast<int32_t>(transfers_.size()) - 1, after);
   }
-}
-
-// Adds the slices in which XLA fills a residence.
-void CopySchedule::AddEqualSlices(int32_t r, Tick free_from) {
-  const PlannedResidence& planned = placed(r);
-  const int64_t size = arrangement_->size(planned);
-  const int64_t alignment = tables_->game.hardware().alignment_bytes;
-  const int64_t piece = size < kMinSlicedBytes ? size : RoundUp(DivideUp(size, kSlices), alignment);
-  first_slice_ = static_cast<int32_t>(transfers_.size());
-  for (int64_t begin = planned.offset; begin < top(planned); begin += piece)
-    AddPrefetch(r, begin, std::min(begin + piece, top(planned)), free_from);
 }
 
 void CopySchedule::AddPrefetch(int32_t r, int64_t begin, int64_t end, Tick free_from) {
@@ -230,7 +206,6 @@ int64_t CopySchedule::Play() {
   }
   outstanding_ = {0, 0};
   last_issued_ = {-1, -1};
-  const bool askable = tables_->game.hardware().askable;
   int64_t stall = 0;
   size_t forced = 0;
   for (Tick t = 0; t <= program.ticks(); ++t) {
@@ -265,10 +240,7 @@ int64_t CopySchedule::Play() {
         while (!queue_.empty()) stall += ServeFront(t) * passes;
       }
     }
-    for (int32_t j = ready_at_[t]; j >= 0; j = next_ready_[j]) {
-      // XLA writes back as soon as it can, whatever else the channel has to do.
-      if (!askable || !transfers_[j].write_back || !TryIssue(j, t)) SetReady(j);
-    }
+    for (int32_t j = ready_at_[t]; j >= 0; j = next_ready_[j]) SetReady(j);
     ServeIdle(t);
   }
   return stall;

@@ -53,7 +53,6 @@ class CopySchedule {
   void AddSlices(int32_t r);
   void TakeOver(int32_t r, int32_t other, Tick earliest);
   void AddSlice(int32_t r, int64_t begin, int64_t end, Tick free_from, int32_t after);
-  void AddEqualSlices(int32_t r, Tick free_from);
   void AddPrefetch(int32_t r, int64_t begin, int64_t end, Tick free_from);
   int32_t SourceOf(const PlannedResidence& planned) const;
   void WaitFor(int32_t transfer, int32_t write_back);
@@ -77,7 +76,6 @@ class CopySchedule {
   std::vector<int32_t> write_back_of_;  // for each residence: index into transfers_; -1: none
   std::vector<Transfer> transfers_;
   std::vector<Wait> waits_;
-  int32_t first_slice_ = 0;  // index into transfers_, of the residence that is filled last
   // Residences by their need and by their end; those with write-backs by their end.
   std::vector<uint64_t> by_need_, by_end_, leaving_, by_deadline_keys_;
   std::vector<int32_t> by_deadline_;

@@ -245,7 +245,6 @@ class Polishing {
   }
 
   // The parts of residence r's bytes, each with the tick since which it has been free at `begin`.
-  // Where XLA must be asked for them, all bytes are one part.
   std::vector<Part> FreeParts(ResidenceId r, Tick begin) const {
     const Residence& own = plan_.residences[r.index()];
     const int64_t size = program_.buffer(own.buffer).size_bytes;
@@ -259,12 +258,6 @@ class Polishing {
       before.emplace_back(&other, from);
       cuts.push_back(std::clamp<int64_t>(from, 0, size));
       cuts.push_back(std::clamp<int64_t>(to, 0, size));
-    }
-    if (game_.hardware().askable) {
-      Part whole = {0, size, 0};
-      for (const auto& [other, from] : before)
-        whole.free_from = std::max(whole.free_from, std::min(other->end, begin));
-      return {whole};
     }
     std::sort(cuts.begin(), cuts.end());
     cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());

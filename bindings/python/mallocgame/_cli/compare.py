@@ -130,7 +130,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """What rows of one comparison have in common, beside their programs and solvers."""
     names = ("seconds", "seed", "evaluations", "game", "prices", "bound", "checkpoint")
     own = {name: getattr(options, name) for name in names}
-    return own | {name: getattr(options, name) for name in ("hardware", "preloads", "askable")}
+    return own | {name: getattr(options, name) for name in ("hardware", "preloads")}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

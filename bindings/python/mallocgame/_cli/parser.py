@@ -140,11 +140,6 @@ def _number(text: str, allowed: str) -> float:
 def add_hardware(command: argparse.ArgumentParser, required: bool = False) -> None:
     command.add_argument("--hardware", metavar="NAME", required=required, help=HARDWARE)
     add_preloads(command)
-    command.add_argument(
-        "--askable",
-        action="store_true",
-        help="take only plans that XLA can be asked for (docs/hardware.md)",
-    )
 
 
 def add_trips(command: argparse.ArgumentParser) -> None:
@@ -214,11 +209,11 @@ def workers(
 
 
 def hardware_of(options: argparse.Namespace, own: mg.Hardware) -> mg.Hardware:
-    """The hardware that --hardware names, else `own`, changed by --preloads and --askable."""
+    """The hardware that --hardware names, else `own`, changed by --preloads."""
     machine = own if options.hardware is None else mg.hardware(options.hardware)
-    if options.preloads is not None:
-        machine = machine.replace(max_preloads=options.preloads)
-    return machine.replace(askable=True) if options.askable else machine
+    if options.preloads is None:
+        return machine
+    return machine.replace(max_preloads=options.preloads)
 
 
 def problem_of(options: argparse.Namespace) -> tuple[mg.Program, mg.Hardware]:

@@ -141,12 +141,11 @@ def _refuse(options: argparse.Namespace, names: Sequence[str], whose: str) -> No
 
 def _hardware(options: argparse.Namespace) -> mg.Hardware | None:
     """The hardware that the options name for all programs; None means each program's own."""
-    if options.hardware is None and options.preloads is None and not options.askable:
+    if options.hardware is None and options.preloads is None:
         return None
     first, *others = [mg.load_program(name).hardware for name in options.programs]
     if options.hardware is None and any(other != first for other in others):
-        option = "--askable" if options.preloads is None else "--preloads"
-        raise InvalidInputError(f"{option}: the programs' hardware differs; give --hardware too")
+        raise InvalidInputError("--preloads: the programs' hardware differs; give --hardware too")
     return parser.hardware_of(options, first)
 
 
