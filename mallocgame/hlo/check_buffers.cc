@@ -66,8 +66,8 @@ class BufferChecker {
     return &original_.placements.At(other.first + p - own.first);
   }
 
-  // The compiler has sizes of its own for tables of tuples, of at least 4 bytes for each element, and
-  // for what is not tiled or lies in other memories than main and fast memory.
+  // The compiler has sizes of its own for tables of tuples, of at least 4 bytes for each element,
+  // and for what is not tiled or lies in other memories than main and fast memory.
   bool HasSize(int32_t p, int64_t size) const {
     const Position& position = positions_[p];
     if (position.is_tuple) return size >= 4 * position.shape->tuple_shapes_size();

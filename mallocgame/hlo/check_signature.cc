@@ -13,7 +13,7 @@ namespace {
 // that has run.
 constexpr int kAssignmentField = 23;
 
-// Of HloModuleProto: configurations that instructions share. What each says counts where it is used.
+// Of HloModuleProto: configurations that instructions share. What each says counts at its users.
 constexpr int kConfigTableField = 22;
 
 // Programs for other cores, compiled in the first phase.
