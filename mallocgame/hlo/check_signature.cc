@@ -51,7 +51,7 @@ bool Read(const std::string& bytes, Signature& signature) {
   module.clear_cross_program_prefetches();
   module.clear_id();
   for (const int field : {kConfigTableField, kOtherCoresField})
-    module.GetReflection()->MutableUnknownFields(&module)->DeleteByNumber(field);
+    HloModuleProto::GetReflection()->MutableUnknownFields(&module)->DeleteByNumber(field);
   signature.module = module.SerializeAsString();
   return true;
 }

@@ -292,6 +292,11 @@ void ModuleNumbers::Pass(int32_t operand, Module::ArrayRange from, int32_t i, in
   std::copy(values.begin(), values.end(), Arrays(i).begin() + to);
 }
 
+bool ModuleNumbers::KeepsLayout(int32_t copy) const {
+  const HloInstructionProto& operand = *module_.instruction(module_.operands(copy)[0]).proto;
+  return ValueTable::Alike(operand.shape(), module_.instruction(copy).proto->shape());
+}
+
 bool ModuleNumbers::NumberMoved(int32_t i) {
   const HloInstructionProto& proto = *module_.instruction(i).proto;
   const std::string& opcode = proto.opcode();
@@ -310,13 +315,10 @@ bool ModuleNumbers::NumberMoved(int32_t i) {
     }
   } else if (opcode == "get-tuple-element") {
     Pass(operands[0], *module_.SubShape(operands[0], {proto.tuple_index()}), i);
-  } else if (opcode == "opt-barrier") {
+  } else if (opcode == "opt-barrier" || (opcode == "copy" && KeepsLayout(i))) {
     Pass(operands[0], all(i), i);
   } else if (opcode == "bitcast" && all(i).count == 1 && all(operands[0]).count == 1) {
     Arrays(i)[0] = table_.OfBitcast(Arrays(operands[0])[0], ShapeOf(operands[0]), ShapeOf(i));
-  } else if (opcode == "copy" &&
-             ValueTable::Alike(module_.instruction(operands[0]).proto->shape(), proto.shape())) {
-    Pass(operands[0], all(i), i);
   } else if (opcode == "slice") {
     Arrays(i)[0] = table_.OfSlice(Arrays(operands[0])[0], proto, ShapeOf(operands[0]));
   } else if (JoinsSlices(proto)) {

@@ -76,6 +76,8 @@ class ModuleNumbers {
   // False: the instruction is none that only moves values or passes them on.
   bool NumberMoved(int32_t i);
   bool NumberTransfer(int32_t i);
+  // Whether a copy only moves its operand.
+  bool KeepsLayout(int32_t copy) const;
   absl::Span<int32_t> Arrays(int32_t i);
   // Has the arrays of `i`, from `to` on, be those of an operand.
   void Pass(int32_t operand, Module::ArrayRange from, int32_t i, int32_t to = 0);

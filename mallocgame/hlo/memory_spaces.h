@@ -14,8 +14,8 @@ class ShapeProto;
 // The arrays of a shape, depth-first: those of Module::arrays.
 std::vector<ShapeProto*> ArraysOf(ShapeProto& shape);
 std::vector<const ShapeProto*> ArraysOf(const ShapeProto& shape);
-// The place of array `k` of them in the shape, outermost first.
-std::vector<int64_t> IndexOfArray(const ShapeProto& shape, int64_t k);
+// The place of array `k` of them in the whole shape, outermost first.
+std::vector<int64_t> IndexOfArray(const ShapeProto& whole, int64_t k);
 
 // Marks what follows from the shapes of operands and results: parameters and roots of fused
 // computations, what hands them on inside by tuples and nested fusions (not by bitcasts, as XLA

@@ -11,7 +11,7 @@ namespace mallocgame::hlo {
 
 absl::StatusOr<ModuleDraft> ModuleDraft::Create(const Module& module, const Schedule& schedule,
                                                 HloModuleProto& proto) {
-  ModuleDraft draft(module, proto);
+  ModuleDraft draft(proto);
   const size_t computations = module.computations().size();
   draft.nodes_.resize(module.instructions().size());
   draft.computations_.resize(computations);

@@ -60,13 +60,12 @@ class ModuleDraft {
     int32_t emitted_at = kNone;
   };
 
-  ModuleDraft(const Module& module, HloModuleProto& proto) : module_(module), proto_(proto) {}
+  explicit ModuleDraft(HloModuleProto& proto) : proto_(proto) {}
   int64_t NewId(int32_t computation);
   std::string NewName(absl::string_view base, int64_t id);
   void FinishComputation(int32_t c);
   void KeepControlEdges(int32_t c);
 
-  const Module& module_;
   HloModuleProto& proto_;
   std::vector<Node> nodes_;
   std::vector<std::shared_ptr<HloInstructionProto>> added_;

@@ -197,7 +197,7 @@ class AssignmentWriter {
       free_from[flag] = window(n).second;
       Put(allocation, flags_[n].second, static_cast<int64_t>(flag) * kFlagBytes, kFlagBytes);
     }
-    *result_.add_buffer_allocations() = allocation;
+    *result_.add_buffer_allocations() = std::move(allocation);
   }
 
   void DropEmptyAllocations() {

@@ -89,7 +89,7 @@ absl::StatusOr<Locations> PlanWriter::WriteComputation(int32_t c, const Location
     }
   }
   MG_RETURN_IF_ERROR(copies_.Finish(c));
-  const Locations locations = result != nullptr ? *result : NeededAfter(computation.root);
+  Locations locations = result != nullptr ? *result : NeededAfter(computation.root);
   MG_ASSIGN_OR_RETURN(const int32_t root, values_.ResultAt(computation.root, locations));
   draft_.SetRoot(c, root);
   return locations;
@@ -187,7 +187,7 @@ absl::Status PlanWriter::CheckDone(int32_t i) const {
 namespace {
 
 absl::Status CheckUnassigned(const Module& module, const Hardware& hardware) {
-  const absl::Status status = CheckBeforeAssignment(module, hardware.fast_memory_space);
+  absl::Status status = CheckBeforeAssignment(module, hardware.fast_memory_space);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat("module: ", status.message()));
 }

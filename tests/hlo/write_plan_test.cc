@@ -39,7 +39,7 @@ ModuleText ChainModule() {
 PhaseModule Unassigned(ModuleText m) {
   hlo::HloModuleProtoWithConfig whole;
   *whole.mutable_hlo_module() = m.proto().hlo_module();
-  whole.set_config("kept");
+  whole.mutable_config()->mutable_entry_computation_layout()->add_parameter_names("kept");
   hlo::BufferAssignmentProto assignment;
   hlo::BufferAllocationProto& heap = *assignment.add_buffer_allocations();
   for (const auto& computation : m.proto().hlo_module().computations()) {
@@ -76,7 +76,7 @@ Plan ReadBack(const Program& program, const PhaseModule& before, const PhaseModu
   hlo::HloProto assigned;
   hlo::HloModuleProtoWithConfig whole;
   REQUIRE(whole.ParseFromString(written.module));
-  CHECK(whole.config() == "kept");
+  CHECK(whole.config().entry_computation_layout().parameter_names(0) == "kept");
   *assigned.mutable_hlo_module() = whole.hlo_module();
   REQUIRE(assigned.mutable_buffer_assignment()->ParseFromString(written.buffer_assignment));
   const absl::StatusOr<Plan> plan =

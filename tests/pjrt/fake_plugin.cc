@@ -63,7 +63,7 @@ Error* CreateTopology(TopologyDescriptionCreateArgs* args) {
   if (name == "none") return Refuse("no such chip");
   for (size_t i = 0; i < args->num_options; ++i) {
     const NamedValue& option = args->create_options[i];
-    name += " " + std::string(option.name, option.name_size) + "=";
+    name.append(" ").append(option.name, option.name_size).append("=");
     if (option.type == NamedValueType::kString) {
       name += std::string(option.string_value, option.value_size);
     } else {
