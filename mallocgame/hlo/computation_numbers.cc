@@ -49,7 +49,7 @@ constexpr int kTableField = 22, kReferenceField = 99, kIndexField = 2;
 std::vector<std::string> ConfigTable(const HloModuleProto& module) {
   std::vector<std::string> table;
   const google::protobuf::UnknownFieldSet& fields =
-      module.GetReflection()->GetUnknownFields(module);
+      HloModuleProto::GetReflection()->GetUnknownFields(module);
   for (int k = 0; k < fields.field_count(); ++k) {
     const google::protobuf::UnknownField& field = fields.field(k);
     if (field.number() == kTableField &&
@@ -60,7 +60,8 @@ std::vector<std::string> ConfigTable(const HloModuleProto& module) {
 }
 
 std::optional<uint64_t> ReferenceIn(const HloInstructionProto& proto) {
-  const google::protobuf::UnknownFieldSet& fields = proto.GetReflection()->GetUnknownFields(proto);
+  const google::protobuf::UnknownFieldSet& fields =
+      HloInstructionProto::GetReflection()->GetUnknownFields(proto);
   for (int k = 0; k < fields.field_count(); ++k) {
     const google::protobuf::UnknownField& field = fields.field(k);
     google::protobuf::UnknownFieldSet reference;
@@ -203,7 +204,8 @@ int32_t ValueTable::OfResult(const HloInstructionProto& instruction,
     ForEachArray(*proto.mutable_literal()->mutable_shape(),
                  [](LayoutProto& layout) { layout.clear_memory_space(); });
   }
-  proto.GetReflection()->MutableUnknownFields(&proto)->DeleteByNumber(kReferenceField);
+  HloInstructionProto::GetReflection()->MutableUnknownFields(&proto)->DeleteByNumber(
+      kReferenceField);
   proto.set_backend_config(WithoutPlacement(backend_config));
   std::string key = "result";
   AppendAll(key, parts);
