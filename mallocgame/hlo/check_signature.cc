@@ -13,9 +13,6 @@ namespace {
 // that has run.
 constexpr int kAssignmentField = 23;
 
-// Of HloModuleProto: configurations that instructions share. What each says counts at its users.
-constexpr int kConfigTableField = 22;
-
 // Programs for other cores, compiled in the first phase.
 constexpr int kOtherCoresField = 25;
 
@@ -50,8 +47,8 @@ bool Read(const std::string& bytes, Signature& signature) {
   module.clear_schedule();
   module.clear_cross_program_prefetches();
   module.clear_id();
-  for (const int field : {kConfigTableField, kOtherCoresField})
-    HloModuleProto::GetReflection()->MutableUnknownFields(&module)->DeleteByNumber(field);
+  module.clear_backend_configs();  // What each says counts at its users.
+  HloModuleProto::GetReflection()->MutableUnknownFields(&module)->DeleteByNumber(kOtherCoresField);
   signature.module = module.SerializeAsString();
   return true;
 }

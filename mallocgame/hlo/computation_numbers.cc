@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "google/protobuf/unknown_field_set.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/phase_reading.h"
 #include "nlohmann/json.hpp"
@@ -40,43 +39,6 @@ std::string WithoutSpaces(const ShapeProto& shape) {
 bool IsEmpty(const nlohmann::json& value) {
   if (!value.is_structured()) return false;
   return std::all_of(value.begin(), value.end(), IsEmpty);
-}
-
-// In a module, configurations that several instructions share stand in a table. These fields are
-// not in hlo.proto: the table, an instruction's reference to it, and the index in the reference.
-constexpr int kTableField = 22, kReferenceField = 99, kIndexField = 2;
-
-std::vector<std::string> ConfigTable(const HloModuleProto& module) {
-  std::vector<std::string> table;
-  const google::protobuf::UnknownFieldSet& fields =
-      HloModuleProto::GetReflection()->GetUnknownFields(module);
-  for (int k = 0; k < fields.field_count(); ++k) {
-    const google::protobuf::UnknownField& field = fields.field(k);
-    if (field.number() == kTableField &&
-        field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
-      table.push_back(field.length_delimited());
-  }
-  return table;
-}
-
-std::optional<uint64_t> ReferenceIn(const HloInstructionProto& proto) {
-  const google::protobuf::UnknownFieldSet& fields =
-      HloInstructionProto::GetReflection()->GetUnknownFields(proto);
-  for (int k = 0; k < fields.field_count(); ++k) {
-    const google::protobuf::UnknownField& field = fields.field(k);
-    google::protobuf::UnknownFieldSet reference;
-    if (field.number() != kReferenceField ||
-        field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
-        !reference.ParseFromString(field.length_delimited()))
-      continue;
-    for (int n = 0; n < reference.field_count(); ++n) {
-      if (reference.field(n).number() == kIndexField &&
-          reference.field(n).type() == google::protobuf::UnknownField::TYPE_VARINT)
-        return reference.field(n).varint();
-    }
-    return 0;
-  }
-  return std::nullopt;
 }
 
 // Without what depends on where operands lie: which of them may be overwritten. Larger texts, those
@@ -192,7 +154,7 @@ int32_t ValueTable::OfJoinedSlices(absl::Span<const int32_t> slices, const Shape
 }
 
 int32_t ValueTable::OfResult(const HloInstructionProto& instruction,
-                             const std::string& backend_config, absl::Span<const int32_t> parts) {
+                             absl::Span<const int32_t> parts) {
   HloInstructionProto proto = instruction;
   proto.clear_name();
   proto.clear_id();
@@ -204,9 +166,7 @@ int32_t ValueTable::OfResult(const HloInstructionProto& instruction,
     ForEachArray(*proto.mutable_literal()->mutable_shape(),
                  [](LayoutProto& layout) { layout.clear_memory_space(); });
   }
-  HloInstructionProto::GetReflection()->MutableUnknownFields(&proto)->DeleteByNumber(
-      kReferenceField);
-  proto.set_backend_config(WithoutPlacement(backend_config));
+  proto.set_backend_config(WithoutPlacement(instruction.backend_config()));
   std::string key = "result";
   AppendAll(key, parts);
   Append(key, OfShape(instruction.shape()));
@@ -226,9 +186,9 @@ int32_t ValueTable::OfComputation(absl::Span<const int32_t> parts) {
 }
 
 ModuleNumbers::ModuleNumbers(const Module& module, ValueTable& table)
-    : module_(module), table_(table), configs_(ConfigTable(module.module())),
-      result_(module.instructions().size(), kNone), shape_(module.instructions().size(), kNone),
-      array_(module.array_count(), kNone), computation_(module.computations().size(), kNone) {
+    : module_(module), table_(table), result_(module.instructions().size(), kNone),
+      shape_(module.instructions().size(), kNone), array_(module.array_count(), kNone),
+      computation_(module.computations().size(), kNone) {
   // A computation comes after all that it calls.
   for (int32_t c = 0; c < std::ssize(computation_); ++c) NumberComputation(c);
 }
@@ -272,10 +232,7 @@ void ModuleNumbers::NumberResult(int32_t i) {
   }
   for (const int32_t called : module_.called(i)) parts.push_back(computation_[called]);
   const HloInstructionProto& proto = *module_.instruction(i).proto;
-  const std::optional<uint64_t> reference = ReferenceIn(proto);
-  const bool shared = reference && *reference < configs_.size();
-  result_[i] =
-      table_.OfResult(proto, shared ? configs_[*reference] : proto.backend_config(), parts);
+  result_[i] = table_.OfResult(proto, parts);
   const absl::Span<int32_t> arrays = Arrays(i);
   for (size_t k = 0; k < arrays.size(); ++k)
     arrays[k] = table_.OfArray(result_[i], static_cast<int64_t>(k));

@@ -27,8 +27,7 @@ class ValueTable {
   // kNone: they are not the parts of one array, side by side.
   int32_t OfJoinedSlices(absl::Span<const int32_t> slices, const ShapeProto& shape);
   // The whole of an instruction's result, and an array of it.
-  int32_t OfResult(const HloInstructionProto& instruction, const std::string& backend_config,
-                   absl::Span<const int32_t> parts);
+  int32_t OfResult(const HloInstructionProto& instruction, absl::Span<const int32_t> parts);
   int32_t OfArray(int32_t result, int64_t array);
   int32_t OfComputation(absl::Span<const int32_t> parts);
   int32_t OfShape(const ShapeProto& shape);
@@ -85,7 +84,6 @@ class ModuleNumbers {
 
   const Module& module_;
   ValueTable& table_;
-  std::vector<std::string> configs_;                           // what instructions share
   std::vector<int32_t> result_, shape_, array_, computation_;  // shape_: of what is an operand
 };
 
