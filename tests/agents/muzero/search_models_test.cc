@@ -233,7 +233,7 @@ TEST_CASE("demonstrations are whole games of the problem, one of each player") {
   const auto few = *Demonstrate(*game, *AskDemonstrators({game}, 0, 1, nullptr));
   const auto more = *Demonstrate(*game, *AskDemonstrators({game}, 500, 1, nullptr));
   REQUIRE(few.size() == 4);
-  REQUIRE(more.size() == 6);
+  REQUIRE(more.size() == 5);
   REQUIRE(few[1].result.found_by == "rent");
   REQUIRE(few[2].result.found_by == "styles");
   for (const Demonstration& demonstration : more) {
