@@ -256,7 +256,10 @@ print(json.dumps([moved.tolist(), moved.devices() == {second}, float(whole), aga
 
 @live
 def test_ctrl_c_in_the_hook_is_not_lost(process):
+    # Who starts the tests in the background may have had them ignore Ctrl-C.
     found = process("""
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 keep(one_more, hundred_more, a)
 def interrupted(*_):
     raise KeyboardInterrupt
