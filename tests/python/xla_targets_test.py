@@ -19,6 +19,10 @@ def test_targets():
     more = mgx.find_target("tpu_v4i", 16, preloads=4)
     assert more.hardware == target.hardware.replace(max_preloads=4)
     assert more.options == target.options and more != target
+    given = {"xla_b": "2", "xla_a": "1"}
+    with_options = mgx.find_target("tpu_v4i", 16, options=given)
+    assert with_options.options == given | target.options and with_options != target
+    assert str(with_options).endswith("(preloads: 1, xla_a=1, xla_b=2)")
     with pytest.raises(mg.InvalidInputError, match="found 'tpu_v9', allowed: tpu_v4i, tpu_v4, "):
         mgx.find_target("tpu_v9")
     with pytest.raises(mg.InvalidInputError, match="found 129, allowed: 1 to 128"):

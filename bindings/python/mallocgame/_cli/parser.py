@@ -102,6 +102,16 @@ def loop_trips(text: str) -> tuple[str, int]:
     return name, count(number)
 
 
+def compiler_option(text: str) -> tuple[str, str]:
+    """NAME=VALUE, of the compiler."""
+    name, is_given, value = text.partition("=")
+    if not name or not is_given:
+        raise argparse.ArgumentTypeError(
+            f"found {text}, allowed: NAME=VALUE, as in xla_tpu_scoped_vmem_limit_kib=32768"
+        )
+    return name, value
+
+
 def output_file(text: str) -> str:
     """A path that a file can be written to. It is checked before long work begins."""
     folder = os.path.dirname(text) or "."

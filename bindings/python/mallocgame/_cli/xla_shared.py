@@ -37,6 +37,14 @@ def add_target(command: argparse.ArgumentParser) -> None:
     )
     parser.add_preloads(command)
     parser.add_trips(command)
+    command.add_argument(
+        "--compiler-option",
+        type=parser.compiler_option,
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="of XLA:TPU, for every compile of the program; may be given several times",
+    )
 
 
 def add_time(command: argparse.ArgumentParser, seconds: float, text: str) -> None:
@@ -90,6 +98,7 @@ def add_compiler(command: argparse.ArgumentParser) -> None:
 def capture_source(options: argparse.Namespace, compiler: Compiler, tell: Tell) -> Capture:
     """Returns the program that the command line names. MallocGameError."""
     source, trips = options.source, dict(options.trips)
+    given = dict(options.compiler_option)
     if os.path.isdir(source):
         if is_capture(source):
             loaded = load_capture(source)
@@ -99,7 +108,12 @@ def capture_source(options: argparse.Namespace, compiler: Compiler, tell: Tell) 
                 )
             return dataclasses.replace(loaded, trips={**loaded.trips, **trips})
         return capture_dump(
-            source, options.target, options.fast_mib, preloads=options.preloads, trips=trips
+            source,
+            options.target,
+            options.fast_mib,
+            preloads=options.preloads,
+            trips=trips,
+            options=given,
         )
     # This process only traces, so it leaves a TPU that is there to others.
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -114,13 +128,15 @@ def capture_source(options: argparse.Namespace, compiler: Compiler, tell: Tell) 
         compiler=compiler,
         preloads=options.preloads,
         trips=trips,
+        options=given,
     )
 
 
 def open_compiler(options: argparse.Namespace, captured: Capture | None = None) -> Compiler:
     """Returns the compiler that the command line asks for."""
     if captured is None:
-        target = find_target(options.target, options.fast_mib, options.preloads)
+        given = dict(options.compiler_option)
+        target = find_target(options.target, options.fast_mib, options.preloads, given)
     else:
         target = captured.target
     cache = None if options.no_cache else options.cache

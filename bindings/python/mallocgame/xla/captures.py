@@ -119,6 +119,7 @@ class Capture:
             "target": self.target.title,
             "fast_mib": self.target.fast_mib,
             "preloads": self.target.hardware.max_preloads,
+            "options": dict(self.target.given_options),
             "versions": self.versions,
             "trips": dict(self.trips),
         }
@@ -136,7 +137,8 @@ def load_capture(folder: str | os.PathLike[str]) -> Capture:
     meta_path = folder / _META
     try:
         meta = json.loads(read_file(os.fsencode(meta_path)))
-        target = find_target(meta["target"], meta.get("fast_mib"), meta.get("preloads"))
+        given = {str(k): str(v) for k, v in meta.get("options", {}).items()}
+        target = find_target(meta["target"], meta.get("fast_mib"), meta.get("preloads"), given)
         name, versions = str(meta["name"]), {str(k): str(v) for k, v in meta["versions"].items()}
         trips = {str(k): int(v) for k, v in meta.get("trips", {}).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -167,6 +169,7 @@ def capture(
     compiler: Compiler | None = None,
     preloads: int | None = None,
     trips: Mapping[str, int] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> Capture:
     """Has a JAX function scheduled for a chip that needn't be there, and its instructions priced.
 
@@ -179,13 +182,15 @@ def capture(
     preloads: the most parameters that a plan may preload; None is what XLA does by itself, one.
     trips: trip counts by the name of the loop's `while`, for loops whose own can't be read from the
     module; those that lack one are the program's loops without trips_known.
+    options: of the compiler, for this and every later compile of the capture. They are the target's
+    (find_target), so a compiler that is given has them too.
 
     Each distinct instruction is priced where XLA has its arrays, and with all of them in main
     memory. InvalidInputError: the function can't be lowered, there is no such target, the function
     is for another number of devices, XLA's own plan takes more than its fast memory, or a name in
     `trips` is no loop's. CompilerError: the compiler refused, ended or took too long.
     """
-    chip = find_target(target, fast_mib, preloads)
+    chip = find_target(target, fast_mib, preloads, options)
     module = lower(function, *args)
     title = name or getattr(function, "__name__", "program").strip("<>")
     return capture_module(module, chip, title, compiler, trips)
@@ -236,6 +241,7 @@ def capture_dump(
     name: str | None = None,
     preloads: int | None = None,
     trips: Mapping[str, int] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> Capture:
     """Captures the largest program in a folder that XLA dumped, without compiling.
 
@@ -244,7 +250,7 @@ def capture_dump(
     """
     answer = read_dump(folder)
     title = name or pathlib.Path(folder).resolve().name
-    chip = find_target(target, fast_mib, preloads)
+    chip = find_target(target, fast_mib, preloads, options)
     _check_devices(title, device_count_of_proto(answer.before), chip)
     modules = sorted(
         pathlib.Path(folder).glob("*/module.mlir"), key=lambda path: path.stat().st_size

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import re
+from collections.abc import Mapping
 
 from mallocgame._core import Hardware
 from mallocgame.errors import InvalidInputError
@@ -65,6 +66,8 @@ class Target:
     hardware: Hardware
     fast_mib: int | None  # MiB of fast memory, fewer than the chip has; None is all of it
     shape: str | None = None  # how several chips are laid out, as in 2x2; None is one chip
+    # The caller's options of every compile, sorted by name.
+    given_options: tuple[tuple[str, str], ...] = ()
 
     @property
     def topology(self) -> str:
@@ -92,13 +95,14 @@ class Target:
     @property
     def options(self) -> dict[str, str]:
         """The options of every compile for it."""
+        given = dict(self.given_options)
         if self.fast_mib is None:
-            return {}
+            return given
         kib, shared_kib = self.fast_mib * 1024, _CHIPS[self.name].shared_kib
         if shared_kib is None:
-            return {"xla_tpu_max_cmem_used_by_memory_space_assignment": str(kib)}
+            return given | {"xla_tpu_max_cmem_used_by_memory_space_assignment": str(kib)}
         # The limits for assignment itself are ignored on these chips. It gets what kernels leave.
-        return {"xla_tpu_scoped_vmem_limit_kib": str(shared_kib - kib)}
+        return given | {"xla_tpu_scoped_vmem_limit_kib": str(shared_kib - kib)}
 
     @property
     def note(self) -> str | None:
@@ -113,10 +117,16 @@ class Target:
     def __str__(self) -> str:
         """The name of the hardware, and what its preset doesn't say."""
         shape = "" if self.shape is None else f" {self.shape}"
-        return f"{self.hardware.name}{shape} (preloads: {self.hardware.max_preloads})"
+        given = "".join(f", {name}={value}" for name, value in self.given_options)
+        return f"{self.hardware.name}{shape} (preloads: {self.hardware.max_preloads}{given})"
 
 
-def find_target(name: str, fast_mib: int | None = None, preloads: int | None = None) -> Target:
+def find_target(
+    name: str,
+    fast_mib: int | None = None,
+    preloads: int | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Target:
     """Returns the target of a chip's name (tpu_v4i) or topology (v4 lite:1x1).
 
     Several chips have their shape behind the name: tpu_v5e:2x2, or v5e:2x2. One device of a chip
@@ -125,6 +135,7 @@ def find_target(name: str, fast_mib: int | None = None, preloads: int | None = N
     fast_mib: MiB of fast memory, at most what the chip has; None is all of it. Some chips can't be
     compiled for with less, and on some prices change with it (Target.note).
     preloads: the most parameters that a plan may preload; None is what XLA does by itself, one.
+    options: of the compiler, for every compile; those that fast_mib takes go before them.
 
     InvalidInputError: there is no such chip, or fast memory can't have that size.
     """
@@ -148,7 +159,7 @@ def find_target(name: str, fast_mib: int | None = None, preloads: int | None = N
         fast_mib = None
     if preloads is not None:
         hardware = hardware.replace(max_preloads=preloads)
-    return Target(chip, hardware, fast_mib, shape)
+    return Target(chip, hardware, fast_mib, shape, tuple(sorted((options or {}).items())))
 
 
 def bundled_target(name: str, preloads: int | None = None) -> Target:
