@@ -1,0 +1,202 @@
+"""Fits the law's parameters to the points, and says how well it does where it is not fitted.
+
+    python benchmarks/measured/fit.py FOLDER [--write]
+
+FOLDER is predict.py's. Prints the parameters, and the figures with every source, kind, chip and
+dtype left out in turn. --write: writes coefficients.json. Needs scipy, no chip and no compiler.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from figures import figures, heading, line
+from law import FILE, Law
+from points import load
+from predict import Row, rows_of
+from scipy.optimize import minimize
+
+import mallocgame as mg
+
+Values = dict[str, float]
+
+# The parameters that are fitted, all chips together, and why there is one.
+FREE = {
+    "speed": "of what the compiler's cycles say; they hold a reserve",
+    "cores": "of v5p alone: the compiler prices the work of one core, the chip has two",
+    "reduction": "of the price of a reduction, beside other vector work",
+    "kernel": "of the chip's flops, that custom calls for ragged products reach",
+}
+# The clock that public flops imply, over the compiler's. It is not fitted.
+CLOCK = {"tpu_v5p": 1.75 / 1.5, "tpu7x": 2.2 / 1.9}
+# What main memory moves over what the preset says, by published copies. It is not fitted.
+ACHIEVED = {
+    "tpu_v4i": (0.80, "borrowed from tpu_v4_megacore"),
+    "tpu_v4": (0.80, "borrowed from tpu_v4_megacore; one core alone moves more than its half"),
+    "tpu_v4_megacore": (0.80, "tpuasm: 946 to 998 of 1,228 GB/s"),
+    "tpu_v5e": (0.90, "tokamax: at least 734 of 819 GB/s"),
+    "tpu_v5p": (0.90, "borrowed from tpu_v5e"),
+    "tpu_v6e": (0.83, "tpu-recipes: 1,360 of 1,640 GB/s"),
+    "tpu7x": (0.87, "tpu-recipes: 3,200 of 3,690 GB/s"),
+}
+# tpuasm measures 0.36 to 0.46 µs on v4; the other chips borrow it.
+COPY_LATENCY_PS = 450_000
+# Points of one kind on one chip count together as the root of their number, so that no kind that
+# was measured often decides alone.
+_LEFT_OUT = ("source", "family", "chip", "dtype")
+
+
+def main() -> int:
+    """Prints what was fitted and how well it does."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--write", action="store_true", help="write coefficients.json")
+    options = parser.parse_args()
+    rows = rows_of(options.folder, load()[1])
+    values = fitted(rows)
+    print("\n".join(parameter_table(rows, values)))
+    print("\n".join(error_table(rows, values)))
+    if options.write:
+        FILE.write_text(json.dumps(document(rows, values), indent=1) + "\n")
+    return 0
+
+
+def laws(values: Values) -> dict[str, Law]:
+    """Returns the law of each chip."""
+    return {chip: _law(chip, values) for chip in ACHIEVED}
+
+
+def fitted(rows: Sequence[Row]) -> Values:
+    """Returns the parameters with the least mean of |log(predicted / measured)|."""
+    groups = [(row.point.chip, row.point.kind) for row in rows]
+    weights = np.array([1 / math.sqrt(groups.count(group)) for group in groups])
+    measured = np.log([row.point.measured_us for row in rows])
+
+    def loss(logs: Any) -> float:
+        found = predictions(rows, laws(dict(zip(FREE, np.exp(logs), strict=True))))
+        errors = np.abs(np.log(found) - measured)
+        # A parameter that no point decides stays 1.
+        return float((weights * errors).sum() / weights.sum() + 1e-3 * np.square(logs).sum())
+
+    start = np.log([0.9, 0.6, 0.9, 0.7])
+    best = minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-5})
+    return dict(zip(FREE, np.exp(best.x).tolist(), strict=True))
+
+
+def predictions(rows: Sequence[Row], by_chip: dict[str, Law]) -> list[float]:
+    """Returns the microseconds that a law predicts."""
+    return [row.terms.calibrated_ps(by_chip[row.point.chip]) / 1e6 for row in rows]
+
+
+def left_out(rows: Sequence[Row], key: Callable[[Row], str]) -> list[float]:
+    """Returns predictions of each group of rows by a law that is fitted to all others."""
+    found = dict.fromkeys(range(len(rows)), 0.0)
+    for group in {key(row) for row in rows}:
+        held = [i for i, row in enumerate(rows) if key(row) == group]
+        others = [row for row in rows if key(row) != group]
+        found |= zip(held, predictions([rows[i] for i in held], laws(fitted(others))), strict=True)
+    return list(found.values())
+
+
+def parameter_table(rows: Sequence[Row], values: Values) -> list[str]:
+    """Returns a row for each parameter: its value, and its range as each source is left out."""
+    sources = sorted({row.point.source for row in rows})
+    others = [fitted([row for row in rows if row.point.source != one]) for one in sources]
+    lines = ["| parameter | value | without one source | is |", "| --- | --: | --: | --- |"]
+    for name, reason in FREE.items():
+        low, high = (pick(each[name] for each in others) for pick in (min, max))
+        lines.append(f"| `{name}` | {values[name]:.3f} | {low:.2f} to {high:.2f} | {reason} |")
+    return [*lines, ""]
+
+
+def error_table(rows: Sequence[Row], values: Values) -> list[str]:
+    """Returns the figures at the compiler's prices, in sample and left out in turn."""
+    measured = [row.point.measured_us for row in rows]
+    columns = {
+        "the compiler's prices": [row.predicted_us for row in rows],
+        "the law, fitted to all": predictions(rows, laws(values)),
+    }
+    for key in _LEFT_OUT:
+        name = "kind" if key == "family" else key
+        columns[f"the law, its {name} left out"] = left_out(
+            rows, lambda row, key=key: getattr(row.point, key)
+        )
+    lines = heading("prices")
+    lines += [line(name, figures(found, measured)) for name, found in columns.items()]
+    lines += ["", *_by_group(rows, columns, measured)]
+    return lines
+
+
+def _by_group(
+    rows: Sequence[Row], columns: dict[str, list[float]], measured: list[float]
+) -> list[str]:
+    """Returns bias and median error of each chip and kind, before, after and left out."""
+    shown = [name for name in columns if not name.endswith(("chip left out", "dtype left out"))]
+    lines = ["| bias, median error | n | " + " | ".join(shown) + " |"]
+    lines.append("| --- | --: |" + " --: |" * len(shown))
+    names = [row.point.chip for row in rows]
+    kinds = [f"{row.point.chip}, {row.point.kind}" for row in rows]
+    for keys in (names, kinds):
+        for one in sorted(set(keys)):
+            held = [i for i, key in enumerate(keys) if key == one]
+            cells = []
+            for name in shown:
+                found = figures([columns[name][i] for i in held], [measured[i] for i in held])
+                cells.append(f"{found.bias:.2f}, {found.error:.3f}")
+            lines.append(f"| {one} | {len(held)} | {' | '.join(cells)} |")
+    return lines
+
+
+def document(rows: Sequence[Row], values: Values) -> dict[str, Any]:
+    """Returns coefficients.json: each figure with where it is from."""
+    counted = {chip: sum(row.point.chip == chip for row in rows) for chip in ACHIEVED}
+    by_chip = laws(values)
+    fitted_to = f"fitted to {len(rows)} points"
+    return {
+        "points": counted,
+        "shared": {name: {"value": values[name], "from": fitted_to} for name in FREE},
+        "chips": {
+            chip: {
+                "achieved_bytes_per_second": {
+                    "value": one.achieved_bytes_per_second,
+                    "from": ACHIEVED[chip][1],
+                },
+                "copy_latency_ps": {
+                    "value": COPY_LATENCY_PS,
+                    "from": "tpuasm: 0.36 to 0.46 µs"
+                    if chip.startswith("tpu_v4")
+                    else "borrowed from tpu_v4",
+                },
+                "speed": {"value": one.speed, "from": _speed_from(chip, counted)},
+            }
+            for chip, one in by_chip.items()
+        },
+    }
+
+
+def _speed_from(chip: str, counted: dict[str, int]) -> str:
+    own = f"{counted[chip]} of its own points" if counted[chip] else "no point of its own"
+    clock = f", over {CLOCK[chip]:.3f} for its clock" if chip in CLOCK else ""
+    cores = ", times cores" if chip == "tpu_v5p" else ""
+    return f"the shared speed{clock}{cores}; {own}"
+
+
+def _law(chip: str, values: Values) -> Law:
+    speed = values["speed"] / CLOCK.get(chip, 1.0)
+    preset = mg.Hardware.preset(chip)
+    return Law(
+        chip=chip,
+        achieved_bytes_per_second=ACHIEVED[chip][0] * preset.main_bytes_per_second,
+        copy_latency_ps=COPY_LATENCY_PS,
+        speed=speed * values["cores"] if chip == "tpu_v5p" else speed,
+        reduction=values["reduction"],
+        kernel=values["kernel"],
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,57 @@
+"""Published measurements of single functions on a chip, and where each is from."""
+
+import dataclasses
+import importlib
+import json
+import pathlib
+from typing import Any
+
+_FILE = pathlib.Path(__file__).with_name("points.json")
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Who measured: a repository or a page."""
+
+    title: str
+    url: str
+    revision: str | None  # of the repository; None: not known
+    measured: str  # what was measured, and how
+    software: str  # versions, as far as they are known
+    flags: dict[str, str] | None  # options of the compiler; None: none are given
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """One function on one chip, and how long it took."""
+
+    id: str
+    chip: str  # a target of mallocgame.xla
+    kind: str  # of function, such as attention
+    dtype: str  # of the first argument
+    function: str  # in the package `functions`, as module.name
+    arguments: dict[str, Any]  # of that
+    measured_us: float
+    method: str  # device trace, device ops, cycle counter, slope, host clock
+    data: str  # "random", or "zero weights", which take less power
+    source: str
+    where: str  # in the source
+    left_out: str | None = None  # why no law is fitted to it and no figure counts it
+    note: str | None = None
+
+    @property
+    def family(self) -> str:
+        """The kind without what follows it: a GEMM with an epilogue is of its family."""
+        return self.kind.partition("+")[0]
+
+    def make(self) -> tuple[Any, list[Any]]:
+        """Returns the JAX function and the shapes of its arguments."""
+        module, _, name = self.function.partition(".")
+        return getattr(importlib.import_module(f"functions.{module}"), name)(**self.arguments)
+
+
+def load() -> tuple[dict[str, Source], list[Point]]:
+    """Returns all sources by name and all points."""
+    data = json.loads(_FILE.read_text())
+    sources = {name: Source(**fields) for name, fields in data["sources"].items()}
+    return sources, [Point(**fields) for fields in data["points"]]
