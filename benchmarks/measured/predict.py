@@ -13,6 +13,7 @@ import argparse
 import dataclasses
 import functools
 import json
+import operator
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
@@ -133,7 +134,7 @@ def tables(rows: Sequence[Row], predicted: Callable[[Row], float], title: str) -
     lines = heading(title)
     lines.append(_line("all", rows, predicted))
     for column in ("chip", "source", "dtype", "method", "data"):
-        lines += _groups(rows, predicted, lambda row, c=column: getattr(row.point, c))
+        lines += _groups(rows, predicted, operator.attrgetter(f"point.{column}"))
     lines += _groups(rows, predicted, lambda row: f"{row.point.chip}, {row.point.kind}")
     return lines
 

@@ -75,19 +75,24 @@ def read(program: mg.Program) -> tuple[list[Cost], Pools]:
     cost = wire.first(wire.first(_payload(program), _PROGRAM), _COST)
     columns = wire.first(cost, _ARRAYS)
     arrays = iter(
-        [Array(*row[:3], bool(row[3])) for row in zip(*_columns(columns, range(1, 5)), strict=True)]
+        [
+            Array(size, accessed, slot, bool(in_main))
+            for size, accessed, slot, in_main in zip(*_columns(columns, range(1, 5)), strict=True)
+        ]
     )
     table = wire.first(cost, _INSTRUCTIONS)
     counts = _columns(table, (1, 2, 3, 4, 5))
     kernels = wire.column(table, 8) or [0] * len(counts[0])
     costs = [
         Cost(
-            tuple(next(arrays) for _ in range(operands)),
-            tuple(next(arrays) for _ in range(outputs)),
-            *rest,
+            operands=tuple(next(arrays) for _ in range(operands)),
+            outputs=tuple(next(arrays) for _ in range(outputs)),
+            pool=pool,
+            unpriced_bytes=unpriced,
+            flops=flops,
             kernel=bool(kernel),
         )
-        for operands, outputs, *rest, kernel in zip(*counts, kernels, strict=True)
+        for operands, outputs, pool, unpriced, flops, kernel in zip(*counts, kernels, strict=True)
     ]
     rows = iter(
         [Row(*row) for row in zip(*_columns(wire.first(cost, _ROWS), (1, 2, 3)), strict=True)]

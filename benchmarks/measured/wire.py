@@ -24,7 +24,7 @@ def fields(message: bytes) -> Iterator[tuple[int, Value]]:
 
 def inner(message: bytes, number: int) -> list[bytes]:
     """Returns the values of a field that has a length."""
-    return [value for found, value in fields(message) if found == number and _is_bytes(value)]
+    return [v for found, v in fields(message) if found == number and isinstance(v, bytes)]
 
 
 def first(message: bytes, number: int) -> bytes:
@@ -34,7 +34,8 @@ def first(message: bytes, number: int) -> bytes:
 
 def number(message: bytes, which: int) -> int:
     """Returns the last value of a varint field; 0: there is none."""
-    return next((v for n, v in reversed(list(fields(message))) if n == which and _is_int(v)), 0)
+    found = [v for n, v in fields(message) if n == which and isinstance(v, int)]
+    return found[-1] if found else 0
 
 
 def packed(message: bytes, which: int) -> list[int]:
@@ -84,14 +85,6 @@ def field(which: int, value: Value) -> bytes:
 def replaced(message: bytes, which: int, value: bytes) -> bytes:
     """Returns a message with another value of one field that has a length."""
     return b"".join(field(n, value if n == which else v) for n, v in fields(message))
-
-
-def _is_bytes(value: Value) -> bool:
-    return isinstance(value, bytes)
-
-
-def _is_int(value: Value) -> bool:
-    return isinstance(value, int)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """Convolutions of images with what follows them, of JAXBench."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -49,7 +50,7 @@ def _relu_bias(x: Any, bias: Any) -> Any:
     return jnp.transpose(jax.nn.relu(x), (0, 3, 1, 2)) + bias.reshape(-1, 1, 1)
 
 
-_FOLLOWING = {
+_FOLLOWING: dict[str, tuple[Callable[..., Any], int]] = {
     "instance norm": (_instance_norm, 2),
     "mish, batch norm": (_mish_batch_norm, 2),
     "gelu, mean": (_gelu_mean, 0),
