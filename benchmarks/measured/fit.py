@@ -2,11 +2,12 @@
 
     python benchmarks/measured/fit.py FOLDER [--write]
 
-FOLDER is predict.py's. Prints the parameters, and the figures with every source, kind, chip and
-dtype left out in turn. --write: writes coefficients.json. Needs scipy, no chip and no compiler.
+FOLDER is predict.py's. Prints the parameters, and the figures with every source, kind and chip left
+out in turn. --write: writes coefficients.json. Needs scipy, no chip and no compiler.
 """
 
 import argparse
+import dataclasses
 import json
 import math
 import operator
@@ -33,24 +34,34 @@ FREE = {
 }
 # The clock that public flops imply, over the compiler's. It is not fitted.
 CLOCK = {"tpu_v5p": 1.75 / 1.5, "tpu7x": 2.2 / 1.9}
-# Cores that share an instruction, of which the compiler prices one. It is not fitted: with a factor
-# of its own v5p has 0.52 where this says a half.
+# Cores that share an instruction, of which the compiler prices one. It is not fitted, but seen on
+# these points only: with a factor of its own v5p has 0.52 where this says a half.
 CORES = {"tpu_v5p": 2}
-# What main memory moves over what the preset says, by published copies. It is not fitted.
+CORES_SEEN_BY = ("tokamax", "tpu_v5p")
+
+
+@dataclasses.dataclass(frozen=True)
+class Achieved:
+    """What main memory moves over what a chip's preset says, as somebody measured it."""
+
+    share: float
+    source: str
+    kind: str  # of the functions that show it
+    text: str
+
+
+# It is not fitted. A chip without a figure borrows that of another.
 ACHIEVED = {
-    "tpu_v4i": (0.80, "borrowed from tpu_v4_megacore"),
-    "tpu_v4": (0.80, "borrowed from tpu_v4_megacore; one core alone moves more than its half"),
-    "tpu_v4_megacore": (0.80, "tpuasm: 946 to 998 of 1,228 GB/s"),
-    "tpu_v5e": (0.90, "tokamax: at least 734 of 819 GB/s"),
-    "tpu_v5p": (0.90, "borrowed from tpu_v5e"),
-    "tpu_v6e": (0.83, "tpu-recipes: 1,360 of 1,640 GB/s"),
-    "tpu7x": (0.87, "tpu-recipes: 3,200 of 3,690 GB/s"),
+    "tpu_v4_megacore": Achieved(0.80, "tpuasm", "copy", "946 to 998 of 1,228 GB/s"),
+    "tpu_v5e": Achieved(0.90, "tokamax", "ragged-dot", "at least 734 of 819 GB/s"),
+    "tpu_v6e": Achieved(0.83, "tpu-recipes", "copy", "1,360 of 1,640 GB/s"),
+    "tpu7x": Achieved(0.87, "tpu-recipes", "copy", "3,200 of 3,690 GB/s"),
 }
+BORROWED = {"tpu_v4i": "tpu_v4_megacore", "tpu_v4": "tpu_v4_megacore", "tpu_v5p": "tpu_v5e"}
+CHIPS = (*BORROWED, *ACHIEVED)
 # tpuasm measures 0.36 to 0.46 µs on v4; the other chips borrow it.
 COPY_LATENCY_PS = 450_000
-# Points of one kind on one chip count together as the root of their number, so that no kind that
-# was measured often decides alone.
-_LEFT_OUT = ("source", "family", "chip", "dtype")
+_LEFT_OUT = ("source", "family", "chip")
 
 
 def main() -> int:
@@ -68,19 +79,27 @@ def main() -> int:
     return 0
 
 
-def laws(values: Values) -> dict[str, Law]:
-    """Returns the law of each chip."""
-    return {chip: _law(chip, values) for chip in ACHIEVED}
+def laws(values: Values, without: str = "") -> dict[str, Law]:
+    """Returns the law of each chip.
+
+    without: a source, kind or chip, whose figures are not used.
+    """
+    return {chip: _law(chip, values, without) for chip in CHIPS}
 
 
-def fitted(rows: Sequence[Row]) -> Values:
-    """Returns the parameters with the least mean of |log(predicted / measured)|."""
+def fitted(rows: Sequence[Row], without: str = "") -> Values:
+    """Returns the parameters with the least mean of |log(predicted / measured)|.
+
+    without: as for laws().
+    """
+    # Points of one kind on one chip count together as the root of their number, so that no kind
+    # that was measured often decides alone.
     groups = [(row.point.chip, row.point.kind) for row in rows]
     weights = np.array([1 / math.sqrt(groups.count(group)) for group in groups])
     measured = np.log([row.point.measured_us for row in rows])
 
     def loss(logs: Any) -> float:
-        found = predictions(rows, laws(dict(zip(FREE, np.exp(logs), strict=True))))
+        found = predictions(rows, laws(dict(zip(FREE, np.exp(logs), strict=True)), without))
         errors = np.abs(np.log(found) - measured)
         # A parameter that no point decides stays 1.
         return float((weights * errors).sum() / weights.sum() + 1e-3 * np.square(logs).sum())
@@ -92,23 +111,25 @@ def fitted(rows: Sequence[Row]) -> Values:
 
 def predictions(rows: Sequence[Row], by_chip: dict[str, Law]) -> list[float]:
     """Returns the microseconds that a law predicts."""
-    return [row.terms.calibrated_ps(by_chip[row.point.chip]) / 1e6 for row in rows]
+    return [row.calibrated_us(by_chip[row.point.chip]) for row in rows]
 
 
 def left_out(rows: Sequence[Row], key: Callable[[Row], str]) -> list[float]:
-    """Returns predictions of each group of rows by a law that is fitted to all others."""
-    found = dict.fromkeys(range(len(rows)), 0.0)
+    """Returns predictions of each group of rows by a law that knows nothing of the group."""
+    found = [0.0] * len(rows)
     for group in {key(row) for row in rows}:
         held = [i for i, row in enumerate(rows) if key(row) == group]
         others = [row for row in rows if key(row) != group]
-        found |= zip(held, predictions([rows[i] for i in held], laws(fitted(others))), strict=True)
-    return list(found.values())
+        by_chip = laws(fitted(others, group), group)
+        for i, value in zip(held, predictions([rows[i] for i in held], by_chip), strict=True):
+            found[i] = value
+    return found
 
 
 def parameter_table(rows: Sequence[Row], values: Values) -> list[str]:
     """Returns a row for each parameter: its value, and its range as each source is left out."""
     sources = sorted({row.point.source for row in rows})
-    others = [fitted([row for row in rows if row.point.source != one]) for one in sources]
+    others = [fitted([row for row in rows if row.point.source != one], one) for one in sources]
     lines = ["| parameter | value | without one source | is |", "| --- | --: | --: | --- |"]
     for name, reason in FREE.items():
         low, high = (pick(each[name] for each in others) for pick in (min, max))
@@ -138,7 +159,7 @@ def _by_group(
     rows: Sequence[Row], columns: dict[str, list[float]], measured: list[float]
 ) -> list[str]:
     """Returns bias and median error of each chip and kind, before, after and left out."""
-    shown = [name for name in columns if not name.endswith(("chip left out", "dtype left out"))]
+    shown = [name for name in columns if not name.endswith("chip left out")]
     lines = ["| bias, median error | n | " + " | ".join(shown) + " |"]
     lines.append("| --- | --: |" + " --: |" * len(shown))
     names = [row.point.chip for row in rows]
@@ -156,7 +177,7 @@ def _by_group(
 
 def document(rows: Sequence[Row], values: Values) -> dict[str, Any]:
     """Returns coefficients.json: each figure with where it is from."""
-    counted = {chip: sum(row.point.chip == chip for row in rows) for chip in ACHIEVED}
+    counted = {chip: sum(row.point.chip == chip for row in rows) for chip in CHIPS}
     by_chip = laws(values)
     fitted_to = f"fitted to {len(rows)} points"
     return {
@@ -166,7 +187,7 @@ def document(rows: Sequence[Row], values: Values) -> dict[str, Any]:
             chip: {
                 "achieved_bytes_per_second": {
                     "value": one.achieved_bytes_per_second,
-                    "from": ACHIEVED[chip][1],
+                    "from": _achieved_from(chip),
                 },
                 "copy_latency_ps": {
                     "value": COPY_LATENCY_PS,
@@ -188,17 +209,33 @@ def _speed_from(chip: str, counted: dict[str, int]) -> str:
     return f"the shared speed{clock}{cores}; {own}"
 
 
-def _law(chip: str, values: Values) -> Law:
-    speed = values["speed"] / CLOCK.get(chip, 1.0) / CORES.get(chip, 1)
-    preset = mg.Hardware.preset(chip)
+def _achieved_from(chip: str) -> str:
+    figure = ACHIEVED[BORROWED.get(chip, chip)]
+    text = f"{figure.source}: {figure.text}"
+    return f"borrowed from {BORROWED[chip]} ({text})" if chip in BORROWED else text
+
+
+def _law(chip: str, values: Values, without: str) -> Law:
+    cores = 1 if without in CORES_SEEN_BY else CORES.get(chip, 1)
+    share = _share(BORROWED.get(chip, chip), without)
     return Law(
         chip=chip,
-        achieved_bytes_per_second=ACHIEVED[chip][0] * preset.main_bytes_per_second,
+        achieved_bytes_per_second=share * mg.Hardware.preset(chip).main_bytes_per_second,
         copy_latency_ps=COPY_LATENCY_PS,
-        speed=speed,
+        speed=values["speed"] / CLOCK.get(chip, 1.0) / cores,
         reduction=values["reduction"],
         kernel=values["kernel"],
     )
+
+
+def _share(chip: str, without: str) -> float:
+    """Returns the share of a chip that has a figure, or the mean of those that may be used."""
+    usable = {
+        one: figure.share
+        for one, figure in ACHIEVED.items()
+        if without not in (one, figure.source, figure.kind)
+    }
+    return usable.get(chip, sum(usable.values()) / len(usable))
 
 
 if __name__ == "__main__":

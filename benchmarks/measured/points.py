@@ -19,6 +19,7 @@ class Source:
     measured: str  # what was measured, and how
     software: str  # versions, as far as they are known
     flags: dict[str, str] | None  # options of the compiler; None: none are given
+    fresh: bool  # each run has new inputs, so that no run before can have preloaded them
 
 
 @dataclasses.dataclass(frozen=True)

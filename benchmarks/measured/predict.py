@@ -39,11 +39,19 @@ class Row:
     latency_ps: int  # at the compiler's prices, with preloads done before the start
     cold_ps: int  # the same with preloads as copies at the start
     terms: terms.Terms
+    fresh: bool  # preloads count as copies, because no run before can have made them
 
     @property
     def predicted_us(self) -> float:
         """The time at the compiler's prices."""
-        return self.latency_ps / 1e6
+        return (self.cold_ps if self.fresh else self.latency_ps) / 1e6
+
+    def calibrated_us(self, one: law.Law) -> float:
+        """Returns the time by a law, term by term."""
+        slower = self.terms.spec_bytes_per_second / one.achieved_bytes_per_second
+        preloads = (self.cold_ps - self.latency_ps) * slower + one.copy_latency_ps
+        extra = preloads if self.fresh and self.cold_ps > self.latency_ps else 0.0
+        return (self.terms.calibrated_ps(one) + extra) / 1e6
 
 
 def main() -> int:
@@ -117,7 +125,9 @@ def calibrated_us(folder: pathlib.Path, row: Row, laws: dict[str, law.Law]) -> f
     moved = prices.moved_plan(plan, program, repriced)
     hardware = one.hardware(program.hardware)
     report = mg.simulate(repriced, moved, hardware)
-    return (report.latency_ps + row.terms.stalls * one.copy_latency_ps) / 1e6
+    time = report.latency_cold_ps if row.fresh else report.latency_ps
+    copies = row.terms.stalls + (row.fresh and row.cold_ps > row.latency_ps)
+    return (time + copies * one.copy_latency_ps) / 1e6
 
 
 def calibrated(captured: mgx.Capture, one: law.Law) -> mg.Program:
@@ -164,7 +174,8 @@ def _row(folder: pathlib.Path, point: Point) -> Row:
         }
         kept.write_text(json.dumps(values))
     values = json.loads(kept.read_text())
-    return Row(point, **values | {"terms": terms.from_json(values["terms"])})
+    fresh = load()[0][point.source].fresh
+    return Row(point, **values | {"terms": terms.from_json(values["terms"]), "fresh": fresh})
 
 
 def _capture(point: Point, compiler: mgx.Compiler) -> mgx.Capture:
