@@ -133,7 +133,7 @@ def calibrated_us(folder: pathlib.Path, row: Row, laws: dict[str, law.Law]) -> f
 def calibrated(captured: mgx.Capture, one: law.Law) -> mg.Program:
     """Returns a capture's program with calibrated prices."""
     program = captured.program
-    work = works(captured.default.before)
+    work = works(captured.before)
     price = functools.partial(one.cycles, program.hardware)
     names = program.instruction_names
     return prices.repriced(program, lambda cost, name, row: price(work[name], cost, row), names)
@@ -184,7 +184,13 @@ def _capture(point: Point, compiler: mgx.Compiler) -> mgx.Capture:
     module = lower(function, *arguments)
     answer = compiler.compile(module)
     return mgx.Capture(
-        point.id, compiler.target, module, answer, (answer.priced,), compiler.versions
+        point.id,
+        compiler.target,
+        module,
+        answer.before,
+        answer.assigned,
+        compiler.versions,
+        (answer.priced,),
     )
 
 

@@ -64,7 +64,7 @@ class Terms:
 def of(captured: mgx.Capture) -> Terms:
     """Returns the terms of a capture under XLA's own plan."""
     program, plan = captured.program, captured.xla_plan
-    works = classes.works(captured.default.before)
+    works = classes.works(captured.before)
     costs, _ = prices.read(program)
     spent = timeline(program, plan)
     table = program.instructions
