@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -240,6 +241,12 @@ class Gumbel final : public Selection {
     size_t i = 0;
     root.ForEachEdge(
         [&](const Node& edge) { policy[edge.action] = improved.Weight(edge, i++) * share; });
+    // Where all that was visited is much worse than what wasn't, what rounding leaves of the priors
+    // outweighs it.
+    const float sum = std::accumulate(policy.begin(), policy.end(), 0.0f);
+    if (sum > 0 && std::abs(sum - 1) > 1e-4f) {
+      for (float& part : policy) part /= sum;
+    }
   }
 
  private:

@@ -298,7 +298,7 @@ def test_rollouts_are_no_slower_than_the_game_that_they_follow(order_checkpoint,
     assert mg.validate(program, baseline.plan).ok and baseline.solver in {
         "greedy",
         "rent",
-        "learned",
+        "styles",
         "xla-heuristic",
     }
     assert agent.play(program).report.latency_ps <= baseline.report.latency_ps
