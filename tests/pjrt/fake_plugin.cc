@@ -1,4 +1,5 @@
 // A plugin that compiles nothing: it gives back what it is given.
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -123,7 +124,7 @@ Error* RunPhases(PhaseCompileRunPhaseArgs* args) {
     const std::string output =
         phase + ":" + std::string(args->input_programs[i], args->input_programs_sizes[i]);
     char* const bytes = new char[output.size()];
-    std::memcpy(bytes, output.data(), output.size());
+    std::copy(output.begin(), output.end(), bytes);
     programs[i] = bytes;
     sizes[i] = output.size();
   }
