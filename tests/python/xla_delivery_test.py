@@ -5,7 +5,6 @@ there is the executable of another function of the same signature, so that one s
 """
 
 import dataclasses
-import importlib.util
 import json
 import os
 import subprocess
@@ -21,11 +20,6 @@ from mallocgame.xla import hook
 from mallocgame.xla.compiler import NO_CHIP, installed_versions
 from mallocgame.xla.signatures import Signature, signature_of_hlo, signature_of_text
 from mallocgame.xla.tuned_folders import Key, TunedFolder
-
-live = pytest.mark.skipif(
-    importlib.util.find_spec("lammps_jax_pjrt_cpu") is None,
-    reason="needs a PJRT plugin for CPUs: pip install 'mallocgame[test]'",
-)
 
 # What every process below begins with.
 BEGIN = """
@@ -101,7 +95,6 @@ def process(tmp_path):
     return call
 
 
-@live
 def test_a_function_gets_its_executable(process):
     """Others compile as ever, also while the hook is installed."""
     found = process("""
@@ -119,7 +112,6 @@ print(json.dumps([
     assert found == [[100, 100], [100, 100], [1, 1], [3, 3], [1, 1], [[1, ""]], "jit_hundred_more"]
 
 
-@live
 def test_what_does_not_fit_is_refused_by_name(process):
     found = process("""
 wide = jnp.zeros(3)
@@ -168,7 +160,6 @@ print(json.dumps([said, {name: offer.taken for name, offer in hook._offers.items
         assert result == [1, 1] and expected in warning, (name, warning)
 
 
-@live
 def test_another_program_does_not_get_it(process):
     """Of another signature, or traced anew to something else. A call never fails then."""
     found = process("""
@@ -200,7 +191,6 @@ print(json.dumps(results))""")
     ]
 
 
-@live
 def test_two_functions_donation_a_thread_and_an_end(process):
     found = process("""
 def twice(a):
@@ -233,7 +223,6 @@ print(json.dumps(results))""")
     assert found == [[200, 200], True, [100, 100], [2, 2], [100, 100], True, [100, 100]]
 
 
-@live
 def test_the_devices_are_those_of_the_call(process):
     """Another one than the executable was made on, and several."""
     found = process("""
@@ -254,7 +243,6 @@ print(json.dumps([moved.tolist(), moved.devices() == {second}, float(whole), aga
     assert found == [[100, 100], True, 600, [0, 1, 2, 3], True]
 
 
-@live
 def test_ctrl_c_in_the_hook_is_not_lost(process):
     # Who starts the tests in the background may have had them ignore Ctrl-C.
     found = process("""
@@ -275,7 +263,6 @@ except KeyboardInterrupt:
     assert found == [100, 100]
 
 
-@live
 def test_the_persistent_cache_keeps_the_plain_program_only(process, tmp_path):
     """The folder keeps the tuned one. Neither is taken for the other in a later process."""
     cache = {
@@ -302,7 +289,6 @@ print(json.dumps([*results, len(hits) - before, [it.taken for it in hook._offers
     assert len(entries) == 1
 
 
-@live
 def test_the_first_run_is_verified_and_measured(process):
     """The other function's results differ, and everything else is as it must be."""
     found = process("""
