@@ -1,25 +1,8 @@
 """Protocol buffers without their schemas: fields by number, as far as it is needed here."""
 
-from collections.abc import Iterator
+from mallocgame.xla.modules import wire_fields as fields
 
 Value = int | bytes
-
-
-def fields(message: bytes) -> Iterator[tuple[int, Value]]:
-    """Yields the number and the value of each field that is a varint or has a length."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        kind = key & 7
-        if kind == 0:
-            value, at = _varint(message, at)
-            yield key >> 3, value
-        elif kind == 2:
-            size, at = _varint(message, at)
-            yield key >> 3, message[at : at + size]
-            at += size
-        else:
-            at += {1: 8, 5: 4}[kind]
 
 
 def inner(message: bytes, number: int) -> list[bytes]:
