@@ -131,8 +131,13 @@ def test_a_fork_while_another_thread_steps_works_or_is_told():
 
     thread = threading.Thread(target=steps)
     thread.start()
+    seen: set[str] = set()
     try:
-        seen = {ends_well(child_that_ends_it) for _ in range(25)}
+        # Whether a fork falls into a step is the scheduler's affair: most do, on a busy machine few.
+        for fork in range(1000):
+            seen.add(ends_well(child_that_ends_it))
+            if fork >= 24 and "SystemExit: told" in seen:
+                break
     finally:
         stop.set()
         thread.join()
