@@ -79,8 +79,18 @@ absl::StatusOr<std::shared_ptr<const Game>> Game::Create(std::shared_ptr<const P
   return std::shared_ptr<const Game>(new Game(std::move(program), hardware, options));
 }
 
+std::shared_ptr<const Game> Game::Reordered(std::shared_ptr<const Program> program,
+                                            absl::Span<const Tick> order,
+                                            absl::Span<const int32_t> access_of) const {
+  GameOptions options = options_;
+  for (std::vector<AccessId>* list : {&options.forbidden, &options.required}) {
+    for (AccessId& id : *list) id = AccessId(access_of[id.index()]);
+  }
+  return std::shared_ptr<const Game>(new Game(std::move(program), hardware_, options, this, order));
+}
+
 Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware,
-           const GameOptions& options)
+           const GameOptions& options, const Game* known, absl::Span<const Tick> order)
     : program_(std::move(program)), hardware_(hardware), options_(options),
       cost_model_(program_, hardware_) {
   const int64_t kept_free =
@@ -90,10 +100,10 @@ Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware,
   in_main_.resize(program_->accesses().size());
   for (size_t a = 0; a < in_main_.size(); ++a) in_main_[a] = program_->in_main_only(AccessId(a));
   for (const AccessId id : options_.forbidden) in_main_[id.index()] = true;
-  tables_ = std::make_unique<const GameTables>(*this);
+  tables_ = std::make_unique<const GameTables>(
+      *this, known != nullptr ? known->tables_.get() : nullptr, order);
   max_decisions_ = static_cast<int>(tables_->decisions.size());
-  for (Tick t = 0; t < program_->ticks(); ++t)
-    all_main_ps_ += cost_model_.PriceOf(t, 0).time_ps * program_->trips(t);
+  all_main_ps_ = tables_->all_main_before.back();
   num_actions_ = NumActions(options_);
   if (options_.kind == GameKind::kTime) return;
   order_tables_ = std::make_unique<const OrderTables>(*this);

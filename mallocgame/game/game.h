@@ -95,6 +95,13 @@ class Game : public std::enable_shared_from_this<Game> {
                                                             const GameOptions& options = {});
   ~Game();
 
+  // The same game of `program`, which has the instructions of this game's program in another order:
+  // tick t is tick order[t] of that, and its access a is access access_of[a] of `program`
+  // (schedule/instruction_order.h). Prices are taken over, so this takes less time than Create.
+  std::shared_ptr<const Game> Reordered(std::shared_ptr<const Program> program,
+                                        absl::Span<const Tick> order,
+                                        absl::Span<const int32_t> access_of) const;
+
   // The first position, of whichever game it is.
   std::unique_ptr<Position> Start() const;
   // The same as a State; the game must be a time game.
@@ -128,8 +135,9 @@ class Game : public std::enable_shared_from_this<Game> {
   const OrderTables& order_tables() const { return *order_tables_; }
 
  private:
-  Game(std::shared_ptr<const Program> program, const Hardware& hardware,
-       const GameOptions& options);
+  // `known`, if not null, is a game of the same instructions, in which tick t is order[t].
+  Game(std::shared_ptr<const Program> program, const Hardware& hardware, const GameOptions& options,
+       const Game* known = nullptr, absl::Span<const Tick> order = {});
 
   std::shared_ptr<const Program> program_;
   Hardware hardware_;

@@ -178,6 +178,25 @@ void AddPrices(const Game& game, GameTables& tables) {
   }
 }
 
+// The same prices at other ticks.
+void MovePrices(const Game& game, const GameTables& known, absl::Span<const Tick> order,
+                GameTables& tables) {
+  const size_t ticks = game.program().ticks();
+  tables.prices = known.prices;
+  tables.instructions.resize(ticks);
+  const auto move = [&](std::vector<int64_t> GameTables::* column) {
+    std::vector<int64_t>& before = tables.*column;
+    const std::vector<int64_t>& own = known.*column;
+    before.assign(ticks + 1, 0);
+    for (size_t t = 0; t < ticks; ++t)
+      before[t + 1] = before[t] + own[order[t] + 1] - own[order[t]];
+  };
+  for (size_t t = 0; t < ticks; ++t) tables.instructions[t] = known.instructions[order[t]];
+  move(&GameTables::certain_idle_before);
+  move(&GameTables::fast_idle_before);
+  move(&GameTables::all_main_before);
+}
+
 }  // namespace
 
 bool CarriedAround(const Program& program, BufferId buffer, Tick tick) {
@@ -226,11 +245,16 @@ const Decision* GameTables::ReplacedWrite(const Decision& d,
   return write != nullptr && !write->forbidden && placements[write->tick] == 0 ? write : nullptr;
 }
 
-GameTables::GameTables(const Game& game) : id(NextId()), reserved(game.program()) {
+GameTables::GameTables(const Game& game, const GameTables* known, absl::Span<const Tick> order)
+    : id(NextId()), reserved(game.program()) {
   const Program& program = game.program();
   AddDecisions(game, *this);
   LinkPlainCopies(program, *this);
-  AddPrices(game, *this);
+  if (known != nullptr) {
+    MovePrices(game, *known, order, *this);
+  } else {
+    AddPrices(game, *this);
+  }
   starts_segment.assign(program.ticks() + 1, 0);
   for (Tick t = 0; t < program.ticks(); ++t) starts_segment[t] = program.segment_begin(t) == t;
 }

@@ -84,7 +84,10 @@ inline bool IsReplaced(const InstructionPrices& instruction, uint64_t placement)
 bool CarriedAround(const Program& program, BufferId buffer, Tick tick);
 
 struct GameTables {
-  explicit GameTables(const Game& game);
+  // The prices are those of `known`, unless that is null: tables of a game with the same
+  // instructions and options, in which tick t of this game is order[t].
+  explicit GameTables(const Game& game, const GameTables* known = nullptr,
+                      absl::Span<const Tick> order = {});
 
   // The price of the instruction at `tick` under a placement: looked up, or, where the table would
   // be too large, asked of the game's cost model, unless the thread remembers what that said.

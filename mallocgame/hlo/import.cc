@@ -10,6 +10,7 @@
 #include "mallocgame/hlo/accesses.h"
 #include "mallocgame/hlo/buffers.h"
 #include "mallocgame/hlo/cost_import.h"
+#include "mallocgame/hlo/dependences.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/hlo/opcodes.h"
@@ -104,6 +105,7 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   data.name = options.name.empty() ? module->module().name() : options.name;
   MG_ASSIGN_OR_RETURN(data.argument_bytes, ArgumentBytes(*module));
   data.window_bytes = hlo::WindowBytes(*module);
+  const std::vector<int32_t> of_array = table.of_array;
   hlo::BuildAccesses(*module, schedule, std::move(table), data);
 
   Reserve(*module, schedule, hardware, data);
@@ -118,6 +120,7 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   }
   MG_ASSIGN_OR_RETURN(imported.summary,
                       hlo::BuildCost({*module, schedule, input, hardware, links}, data));
+  hlo::BuildDependences(*module, schedule, of_array, data);
   for (size_t t = 0; t < data.instructions.size(); ++t) {
     if (data.regions[data.instructions[t].region].trips == 0)
       data.cost.instructions[t] = InstructionCost();

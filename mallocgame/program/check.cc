@@ -46,7 +46,9 @@ class Checker {
     MG_RETURN_IF_ERROR(CheckInstructions());
     MG_RETURN_IF_ERROR(CheckBuffers());
     MG_RETURN_IF_ERROR(CheckLoopEntries());
-    return CheckCosts();
+    MG_RETURN_IF_ERROR(CheckCosts());
+    MG_RETURN_IF_ERROR(CheckDependences());
+    return CheckMainUses();
   }
 
  private:
@@ -423,6 +425,50 @@ class Checker {
         return Broken(At(tick), what, " with ", a.size_bytes, " bytes, ", a.accessed_bytes,
                       " accessed, in slot ", a.slot);
       }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckDependences() const {
+    const std::vector<Dependence>& all = data_.dependences;
+    if (!data_.has_dependences && !all.empty())
+      return Broken(all.size(), " dependences, though they are said not to be known");
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto where = [&] { return absl::StrCat("dependence ", i, ": "); };
+      const auto& [before, after] = all[i];
+      if (before < 0 || before >= after || after >= ticks()) {
+        return Broken(where(), "ticks ", before, " and ", after, " of ", ticks(),
+                      " are not in that order");
+      }
+      if (instruction(before).region != instruction(after).region) {
+        return Broken(where(), "'", instruction(before).name, "' and '", instruction(after).name,
+                      "' are not in the same region");
+      }
+      for (const Tick tick : {before, after}) {
+        if (instruction(tick).kind == InstructionKind::kLoopEntry)
+          return Broken(where(), "tick ", tick, " is a loop's entry; its exit stands for the loop");
+      }
+      if (i > 0 && all[i - 1] >= all[i]) return Broken(where(), "not sorted and distinct");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckMainUses() const {
+    for (size_t i = 0; i < data_.main_uses.size(); ++i) {
+      const MainUse& use = data_.main_uses[i];
+      if (!Within(use.tick, 0, ticks() - 1) ||
+          !Within(use.buffer.value, 0, static_cast<int64_t>(data_.buffers.size()) - 1)) {
+        return Broken("main use ", i, ": tick ", use.tick, " of ", ticks(), ", buffer ",
+                      use.buffer.value, " of ", data_.buffers.size());
+      }
+      if (data_.buffers[use.buffer.index()].eligible) {
+        return Broken("main use ", i, ": buffer '", data_.buffers[use.buffer.index()].name,
+                      "' is eligible, so accesses say what uses it");
+      }
+      if (i == 0) continue;
+      const MainUse& last = data_.main_uses[i - 1];
+      if (std::pair(last.tick, last.buffer) >= std::pair(use.tick, use.buffer))
+        return Broken("main use ", i, ": not sorted and distinct");
     }
     return absl::OkStatus();
   }

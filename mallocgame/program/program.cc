@@ -101,6 +101,10 @@ std::string FingerprintOf(const ProgramData& data) {
 
 absl::StatusOr<std::shared_ptr<const Program>> Program::Create(ProgramData data) {
   MG_RETURN_IF_ERROR(CheckProgramData(data));
+  return OfChecked(std::move(data));
+}
+
+std::shared_ptr<const Program> Program::OfChecked(ProgramData data) {
   return std::shared_ptr<const Program>(new Program(std::move(data)));
 }
 
@@ -139,7 +143,11 @@ Program::Program(ProgramData data) : data_(std::move(data)) {
     segment_begin_[t] = cut[t] ? static_cast<Tick>(t) : segment_begin_[t - 1];
   for (size_t t = n; t-- > 0;)
     segment_end_[t] = cut[t + 1] ? static_cast<Tick>(t + 1) : segment_end_[t + 1];
-  fingerprint_ = FingerprintOf(data_);
+}
+
+const std::string& Program::fingerprint() const {
+  std::call_once(has_fingerprint_, [this] { fingerprint_ = FingerprintOf(data_); });
+  return fingerprint_;
 }
 
 absl::Span<const AccessId> Program::accesses_of(BufferId id) const {

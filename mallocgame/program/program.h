@@ -15,8 +15,10 @@
 #ifndef MALLOCGAME_PROGRAM_PROGRAM_H_
 #define MALLOCGAME_PROGRAM_PROGRAM_H_
 
+#include <compare>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -187,6 +189,22 @@ struct CostData {
   friend bool operator==(const CostData&, const CostData&) = default;
 };
 
+// The instruction at `before` runs before that at `after`, in every order of instructions that
+// computes the same. Both stand in one region. A loop, conditional or call is named by its last
+// tick, and stands for all that is inside it.
+struct Dependence {
+  Tick before = 0, after = 0;
+  friend auto operator<=>(const Dependence&, const Dependence&) = default;
+};
+
+// The instruction at `tick` reads or writes a buffer that is not eligible, of which the program
+// holds no access.
+struct MainUse {
+  Tick tick = 0;
+  BufferId buffer;
+  friend bool operator==(const MainUse&, const MainUse&) = default;
+};
+
 // Everything a Program is made of, as plain values.
 struct ProgramData {
   std::string name;
@@ -203,6 +221,12 @@ struct ProgramData {
   // Sorted by tick. Within a tick by kind (kRead, kUpdate, kWrite), loop entries by buffer.
   std::vector<Access> accesses;
   CostData cost;
+  // What other orders of the instructions have to keep (schedule/instruction_order.h), sorted and
+  // distinct. The fingerprint leaves these three out, because they change neither which plans are
+  // valid nor what they cost.
+  bool has_dependences = false;  // false: nobody knows them, so no other order is legal
+  std::vector<Dependence> dependences;
+  std::vector<MainUse> main_uses;  // sorted by tick, then buffer, and distinct
   friend bool operator==(const ProgramData&, const ProgramData&) = default;
 };
 
@@ -210,6 +234,8 @@ class Program {
  public:
   // Checks every invariant above. InvalidArgument names the first one that is broken, and where.
   static absl::StatusOr<std::shared_ptr<const Program>> Create(ProgramData data);
+  // For a caller who knows that the data keeps them, as that of a program in another order does.
+  static std::shared_ptr<const Program> OfChecked(ProgramData data);
 
   const std::string& name() const { return data_.name; }
   absl::Span<const Instruction> instructions() const { return data_.instructions; }
@@ -260,8 +286,8 @@ class Program {
   Tick segment_end(Tick tick) const { return segment_end_[tick]; }
 
   // A hash of everything the program is made of, as 16 hexadecimal digits. Equal data has an equal
-  // fingerprint, on every machine.
-  const std::string& fingerprint() const { return fingerprint_; }
+  // fingerprint, on every machine. It is worked out when it is asked for first.
+  const std::string& fingerprint() const;
 
  private:
   explicit Program(ProgramData data);
@@ -277,7 +303,8 @@ class Program {
   // One for each region: itself, or of a call the innermost region around it that is none.
   std::vector<int32_t> scope_of_;
   std::vector<Tick> segment_begin_, segment_end_;
-  std::string fingerprint_;
+  mutable std::once_flag has_fingerprint_;
+  mutable std::string fingerprint_;
 };
 
 }  // namespace mallocgame

@@ -215,6 +215,15 @@ void ToWire(const ProgramData& data, Program* wire) {
   WriteColumn(data.accesses, &Access::kind, a->mutable_kind());
   WriteColumn(data.accesses, &Access::writes_in_loop, a->mutable_writes_in_loop());
   WriteCost(data.cost, wire->mutable_cost());
+  if (data.has_dependences) {
+    Dependences* d = wire->mutable_dependences();
+    WriteColumn(data.dependences, &Dependence::before, d->mutable_before());
+    WriteColumn(data.dependences, &Dependence::after, d->mutable_after());
+  }
+  if (data.main_uses.empty()) return;
+  MainUses* m = wire->mutable_main_uses();
+  WriteColumn(data.main_uses, &MainUse::tick, m->mutable_tick());
+  WriteColumn(data.main_uses, &MainUse::buffer, m->mutable_buffer());
 }
 
 absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire) {
@@ -271,6 +280,17 @@ absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire) {
                          .Read("writes_in_loop", a.writes_in_loop(), &Access::writes_in_loop)
                          .status());
   MG_ASSIGN_OR_RETURN(data.cost, ReadCost(wire.cost()));
+  data.has_dependences = wire.has_dependences();
+  const Dependences& d = wire.dependences();
+  MG_RETURN_IF_ERROR(ColumnReader<Dependence>("dependences", data.dependences)
+                         .Read("before", d.before(), &Dependence::before)
+                         .Read("after", d.after(), &Dependence::after)
+                         .status());
+  const MainUses& m = wire.main_uses();
+  MG_RETURN_IF_ERROR(ColumnReader<MainUse>("main uses", data.main_uses)
+                         .Read("tick", m.tick(), &MainUse::tick)
+                         .Read("buffer", m.buffer(), &MainUse::buffer)
+                         .status());
   return data;
 }
 

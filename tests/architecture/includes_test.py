@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BASE = {"base"}
 HARDWARE = BASE | {"hardware"}
 PROGRAM = HARDWARE | {"program"}
+SCHEDULE = PROGRAM | {"schedule"}
 PLAN = PROGRAM | {"plan"}
 SIMULATOR = PLAN | {"simulator"}
 GAME = SIMULATOR | {"game"}
@@ -18,12 +19,13 @@ ALLOWED = {
     "base": set(),
     "hardware": BASE,
     "program": HARDWARE,
+    "schedule": PROGRAM,
     "plan": PROGRAM,
     "simulator": PLAN,
     "game": SIMULATOR,
     "solvers": GAME,
-    "hlo": PLAN,
-    "replay": GAME | {"solvers"},
+    "hlo": PLAN | SCHEDULE,
+    "replay": GAME | SCHEDULE | {"solvers"},
     "vector": GAME,
     "placement": GAME | {"vector"},
     "pjrt": BASE,
