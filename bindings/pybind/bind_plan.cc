@@ -256,6 +256,29 @@ void BindPlan(py::module_& module) {
           },
           py::arg("text"), py::arg("program"),
           "The plan of JSON text. InvalidInputError if it is malformed or of another program.")
+      .def(
+          "to_ordered_json",
+          [](const Plan& plan, const ProgramHandle& program, const std::vector<Tick>& order,
+             const ProgramHandle& reordered) {
+            return Text(
+                OrderedPlanToJson(program.program(), order, ProgramOf(plan, reordered), plan));
+          },
+          py::arg("program"), py::arg("order"), py::arg("reordered"),
+          "The plan of a reordered program as JSON text, with the order that it has the "
+          "instructions of the program in.")
+      .def_static(
+          "from_ordered_json",
+          [](const std::string& text, const std::shared_ptr<ProgramHandle>& program) {
+            OrderedPlan read = ValueOrRaise(OrderedPlanFromJson(program->file.program, text));
+            const bool same = read.program == program->file.program;
+            return py::make_tuple(
+                same ? program : ReorderedHandle(*program, std::move(read.program)),
+                std::move(read.plan), ToArray(read.order));
+          },
+          py::arg("text"), py::arg("program"),
+          "(program, plan, order) of JSON text, for a program in its own order: the program that "
+          "the plan is of, and its order, which is empty if it is the program's own. "
+          "InvalidInputError if it is malformed, or of another program.")
       .def("rebased_on", &RebasedOn, py::arg("program"),
            "The same plan of another program that differs from its own in prices only. "
            "InvalidInputError if it is no plan of that program.")

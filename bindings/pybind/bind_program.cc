@@ -191,10 +191,12 @@ void BindProgram(py::module_& module) {
   module.attr("CONSTANT") = static_cast<int>(BufferOrigin::kConstant);
   module.attr("UNDEFINED") = static_cast<int>(BufferOrigin::kUndefined);
 
-  py::class_<ProgramHandle, std::shared_ptr<ProgramHandle>>(
+  py::class_<ProgramHandle, std::shared_ptr<ProgramHandle>> program_class(
       module, "Program",
       "A scheduled program, the hardware that it was compiled for, and XLA's own plan if it is "
-      "known.")
+      "known.");
+  BindSchedule(program_class);
+  program_class
       .def_property_readonly("name",
                              [](const ProgramHandle& p) { return Text(p.program().name()); })
       .def_property_readonly("hardware", [](const ProgramHandle& p) { return p.file.hardware; })

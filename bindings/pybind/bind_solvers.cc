@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/home_process.h"
 #include "mallocgame/game/prices.h"
+#include "mallocgame/scheduling/solve_schedule.h"
 #include "mallocgame/solvers/bounds.h"
 #include "mallocgame/solvers/playing/action_returns.h"
 #include "mallocgame/solvers/registry.h"
@@ -86,18 +88,20 @@ std::vector<NamedSolver> BesideTheCores(const std::vector<NamedSolver>& callers 
   return all;
 }
 
+// What a solver's thread does.
+using Work = std::function<absl::StatusOr<ScheduleResult>(const SolveLimits&)>;
+
 // A solver at work. The solver's thread fills it, the caller's thread looks in now and then.
 class Solving {
  public:
-  Solving(std::string solver, SolveProblem problem, SolveLimits limits) {
+  Solving(Work work, SolveLimits limits) {
     limits.cancel = &cancel_;
     limits.progress = [this](double seconds, int64_t latency_ps) {
       const std::lock_guard lock(mutex_);
       better_.emplace_back(seconds, latency_ps);
     };
-    thread_ = std::thread([this, solver = std::move(solver), problem = std::move(problem),
-                           limits = std::move(limits)] {
-      auto result = Solve(solver, problem, limits);
+    thread_ = std::thread([this, work = std::move(work), limits = std::move(limits)] {
+      auto result = work(limits);
       const std::lock_guard lock(mutex_);
       result_ = std::move(result);
       done_ = true;
@@ -137,7 +141,7 @@ class Solving {
   void Stop() { cancel_ = true; }
 
   // After Wait() said true.
-  absl::StatusOr<SolveResult> TakeResult() {
+  absl::StatusOr<ScheduleResult> TakeResult() {
     thread_.join();
     return std::move(result_);
   }
@@ -149,14 +153,15 @@ class Solving {
   std::condition_variable finished_;
   bool done_ = false;
   std::vector<std::pair<double, int64_t>> better_;
-  absl::StatusOr<SolveResult> result_ = absl::InternalError("the solver has not finished");
+  absl::StatusOr<ScheduleResult> result_ = absl::InternalError("the solver has not finished");
   std::thread thread_;
 };
 
 ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver,
                        double seconds, uint64_t seed, int64_t evaluations,
                        const py::object& progress, const std::vector<NamedSolver>& extra_solvers,
-                       const Prices* prices, const py::object& stop) {
+                       const Prices* prices, const py::object& stop,
+                       const std::optional<ScheduleOptions>& schedule) {
   if (!(seconds >= 0) || evaluations < 0) {
     Raise(absl::InvalidArgumentError("solve: seconds and evaluations must be >= 0, found " +
                                      std::to_string(seconds) + " and " +
@@ -169,9 +174,18 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   limits.seed = seed;
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<NamedSolver> beside = BesideTheCores(extra_solvers);
-  Solving solving(solver,
-                  {game->game, game->program->XlaPlanFor(game->game->hardware()), beside, prices},
-                  limits);
+  const SolveProblem problem{game->game, game->program->XlaPlanFor(game->game->hardware()), beside,
+                             prices};
+  Solving solving(
+      [solver, problem, schedule](const SolveLimits& own) -> absl::StatusOr<ScheduleResult> {
+        if (schedule) return SolveSchedule(problem, own, *schedule);
+        absl::StatusOr<SolveResult> placed = Solve(solver, problem, own);
+        if (!placed.ok()) return placed.status();
+        ScheduleResult result;
+        result.placed = *std::move(placed);
+        return result;
+      },
+      limits);
   // An exception in here (Ctrl-C, or the caller's own) cancels the solver: ~Solving. It waits for
   // the solver's thread.
   const auto report = [&] {
@@ -188,9 +202,9 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   };
   while (!WithoutGil([&] { return solving.Wait(); })) report();
   report();
-  ResultHandle handle{std::move(game),
-                      ValueOrRaise(WithoutGil([&] { return solving.TakeResult(); })), solver, seed,
-                      0};
+  ScheduleResult result = ValueOrRaise(WithoutGil([&] { return solving.TakeResult(); }));
+  ResultHandle handle{std::move(game), std::move(result.placed), solver, seed, 0};
+  if (schedule) handle.schedule = std::move(result);
   handle.game = PlayedGame(std::move(handle.game), handle.result);
   handle.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return handle;
@@ -205,12 +219,27 @@ std::vector<CurvePoint> CurveOf(const SolveResult& result) {
   return curve;
 }
 
+// How the order of instructions was found; None if it was not asked for.
+py::object ScheduleDict(const ResultHandle& r) {
+  if (!r.schedule) return py::none();
+  py::list chains;
+  for (const ScheduleResult::Chain& chain : r.schedule->chains)
+    chains.append(py::make_tuple(chain.start, chain.latency_ps));
+  py::dict dict;
+  dict["has_freedom"] = r.schedule->has_freedom;
+  dict["own_order_ps"] = r.schedule->own_order_ps;
+  dict["orders"] = r.schedule->orders;
+  dict["chains"] = chains;
+  return dict;
+}
+
 py::tuple PickledResult(const ResultHandle& r) {
   return py::make_tuple(std::const_pointer_cast<GameHandle>(r.game), r.result.plan, r.result.report,
                         static_cast<int>(r.result.status), r.result.bound_ps,
                         ToArray(r.result.actions), ToArray(r.result.search.visits),
                         ToArray(r.result.search.values), r.result.evaluations, r.result.found_by,
-                        CurveOf(r.result), r.solver, r.seed, r.seconds);
+                        CurveOf(r.result), r.solver, r.seed, r.seconds, ScheduleDict(r),
+                        r.schedule ? ToArray(r.schedule->order) : py::object(py::none()));
 }
 
 // Without what solvers hand to each other (SolveResult::served), which Python doesn't see.
@@ -232,6 +261,15 @@ ResultHandle ResultOf(const py::tuple& saved) {
   handle.solver = saved[11].cast<std::string>();
   handle.seed = saved[12].cast<uint64_t>();
   handle.seconds = saved[13].cast<double>();
+  if (saved[14].is_none()) return handle;
+  ScheduleResult& schedule = handle.schedule.emplace();
+  schedule.has_freedom = saved[14]["has_freedom"].cast<bool>();
+  schedule.own_order_ps = saved[14]["own_order_ps"].cast<int64_t>();
+  schedule.orders = saved[14]["orders"].cast<int64_t>();
+  for (const auto& [start, latency_ps] :
+       saved[14]["chains"].cast<std::vector<std::pair<std::string, int64_t>>>())
+    schedule.chains.push_back({start, latency_ps});
+  schedule.order = saved[15].cast<std::vector<Tick>>();
   return handle;
 }
 
@@ -310,6 +348,18 @@ void BindSolvers(py::module_& module) {
       .def_property_readonly(
           "curve", [](const ResultHandle& r) { return CurveOf(r.result); },
           "[(seconds, latency_ps, solver)] of each better plan, in time order.")
+      .def_property_readonly(
+          "order",
+          [](const ResultHandle& r) -> py::object {
+            if (!r.schedule) return py::none();
+            return ToArray(r.schedule->order);
+          },
+          "int32 array [ticks]: the order of instructions that was found (Program.reordered); None "
+          "if it was not asked for.")
+      .def_property_readonly("schedule", &ScheduleDict,
+                             "A dict that says how the order of instructions was found: "
+                             "has_freedom, own_order_ps, orders, chains; None if it was not asked "
+                             "for.")
       .def_readonly("solver", &ResultHandle::solver)
       .def_readonly("seed", &ResultHandle::seed)
       .def_readonly("seconds", &ResultHandle::seconds, "Wall time that it took.")
@@ -326,14 +376,17 @@ void BindSolvers(py::module_& module) {
       [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds,
          uint64_t seed, int64_t evaluations, const py::object& progress,
          const std::vector<NamedSolver>& extra_solvers, const Prices* prices,
-         const py::object& stop) {
+         const py::object& stop, bool order, std::optional<int64_t> main_bytes) {
+        std::optional<ScheduleOptions> schedule;
+        if (order) schedule = ScheduleOptions{main_bytes, solver};
         return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers, prices,
-                         stop);
+                         stop, schedule);
       },
       py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"),
       py::arg("evaluations"), py::arg("progress"),
       py::arg("extra_solvers") = std::vector<NamedSolver>(), py::arg("prices") = py::none(),
-      py::arg("stop") = py::none(), "See mallocgame.solve.");
+      py::arg("stop") = py::none(), py::arg("order") = false, py::arg("main_bytes") = py::none(),
+      "See mallocgame.solve.");
   module.def("plan_like_xla", &PlanAsXlaDoes, py::arg("game").none(false),
              "What XLA's allocator decides: (plan, the order in which all buffers were decided).");
   module.def(

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,6 +23,7 @@
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/replay/program_file.h"
+#include "mallocgame/scheduling/solve_schedule.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace mallocgame::python {
@@ -65,13 +67,30 @@ struct ResultHandle {
   std::string solver;
   uint64_t seed = 0;
   double seconds = 0;
+  // How the order of instructions was found; `placed` is `result`. None: it was not asked for.
+  std::optional<ScheduleResult> schedule = std::nullopt;
 };
+
+// The program with its instructions in another order: `made` is ReorderedProgram::program.
+inline std::shared_ptr<ProgramHandle> ReorderedHandle(const ProgramHandle& program,
+                                                      std::shared_ptr<const Program> made) {
+  ProgramFile file = program.file;
+  file.program = std::move(made);
+  file.xla_plan.reset();  // It is for the order that XLA chose.
+  if (file.origin.find("reordered") == std::string::npos)
+    file.origin += file.origin.empty() ? "reordered" : ", reordered";
+  return std::make_shared<ProgramHandle>(ProgramHandle{std::move(file)});
+}
 
 // The game that a result's actions are of: the one that was asked for, or that a solver turned to.
 inline std::shared_ptr<const GameHandle> PlayedGame(std::shared_ptr<const GameHandle> asked,
                                                     const SolveResult& result) {
   if (result.game == nullptr || result.game == asked->game) return asked;
-  return std::make_shared<const GameHandle>(GameHandle{asked->program, result.game, asked->seed});
+  std::shared_ptr<const ProgramHandle> program = asked->program;
+  if (result.game->shared_program() != asked->game->shared_program())
+    program = ReorderedHandle(*asked->program, result.game->shared_program());
+  return std::make_shared<const GameHandle>(
+      GameHandle{std::move(program), result.game, asked->seed});
 }
 
 // "time" or "order", else InvalidInputError.
@@ -115,6 +134,7 @@ void BindObservation(pybind11::module_& module);
 void BindVector(pybind11::module_& module);
 void BindPlacement(pybind11::module_& module);
 void BindOffsets(pybind11::module_& module);
+void BindSchedule(pybind11::class_<ProgramHandle, std::shared_ptr<ProgramHandle>>& program);
 void BindSearch(pybind11::module_& module);
 
 }  // namespace mallocgame::python

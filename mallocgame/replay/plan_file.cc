@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/schedule/instruction_order.h"
 #include "nlohmann/json.hpp"
 
 namespace mallocgame {
@@ -97,6 +98,10 @@ class ObjectReader {
     Fail(absl::StrCat("\"", key, "\" is ", Found(*value), "; allowed: an array"));
     return nullptr;
   }
+
+  // The same for a key that may be missing: null then.
+  const Json* ArrayIfAny(const char* key) { return object_.contains(key) ? Array(key) : nullptr; }
+  std::string StringIfAny(const char* key) { return object_.contains(key) ? String(key) : ""; }
 
   // Call this after all keys have been read: a key that was not read is not allowed.
   absl::Status Finish() {
@@ -203,9 +208,8 @@ absl::Status ReadServed(const Program& program, const Json& json, size_t index, 
   return absl::OkStatus();
 }
 
-}  // namespace
-
-std::string PlanToJson(const Program& program, const Plan& plan) {
+// `order` stands before the tables.
+std::string ToJson(const Program& program, const Plan& plan, const std::string& order) {
   std::vector<std::string> residences, copies, served;
   for (size_t i = 0; i < plan.residences.size(); ++i) {
     const Residence& r = plan.residences[i];
@@ -241,24 +245,82 @@ std::string PlanToJson(const Program& program, const Plan& plan) {
       "{\n  \"format\": ", Dump(kFormat), ",\n  \"version\": ", kPlanVersion,
       ",\n  \"program\": ", Dump(program.name()),
       ",\n  \"program_fingerprint\": ", Dump(plan.program_fingerprint),
-      ",\n  \"hardware\": ", Dump(plan.hardware), ",\n  \"residences\": ", Lines(residences),
+      ",\n  \"hardware\": ", Dump(plan.hardware), order, ",\n  \"residences\": ", Lines(residences),
       ",\n  \"copies\": ", Lines(copies), ",\n  \"served\": ", Lines(served), "\n}\n");
 }
 
-absl::StatusOr<Plan> PlanFromJson(const Program& program, absl::string_view json) {
-  const Json root = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+absl::StatusOr<Json> Parse(absl::string_view json) {
+  Json root = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded())
     return absl::InvalidArgumentError("plan: not JSON text (damaged, or cut short)");
+  return root;
+}
+
+absl::StatusOr<std::vector<Tick>> ReadOrder(const Json& array, Tick ticks) {
+  std::vector<Tick> order;
+  for (const Json& item : array) {
+    if (!item.is_number_integer() || item.get<int64_t>() < 0 || item.get<int64_t>() >= ticks) {
+      return absl::InvalidArgumentError(absl::StrCat("plan: order[", order.size(), "] is ",
+                                                     Dump(item).substr(0, 80),
+                                                     "; allowed: integers from 0 to ", ticks - 1));
+    }
+    order.push_back(item.get<Tick>());
+  }
+  return order;
+}
+
+}  // namespace
+
+std::string PlanToJson(const Program& program, const Plan& plan) {
+  return ToJson(program, plan, "");
+}
+
+std::string OrderedPlanToJson(const Program& program, const std::vector<Tick>& order,
+                              const Program& reordered, const Plan& plan) {
+  return ToJson(reordered, plan,
+                absl::StrCat(",\n  \"ordered_from\": ", Dump(program.fingerprint()),
+                             ",\n  \"order\": [", absl::StrJoin(order, ", "), "]"));
+}
+
+absl::StatusOr<OrderedPlan> OrderedPlanFromJson(const std::shared_ptr<const Program>& program,
+                                                absl::string_view json) {
+  OrderedPlan read;
+  read.program = program;
+  MG_ASSIGN_OR_RETURN(const Json root, Parse(json));
+  if (root.is_object() && root.contains("order")) {
+    ObjectReader in(root, "top");
+    const std::string from = in.String("ordered_from");
+    if (in.ok() && from != program->fingerprint()) {
+      in.Fail(absl::StrCat("\"ordered_from\" is \"", absl::CHexEscape(from.substr(0, 80)),
+                           "\", this is ", program->name(), " with fingerprint \"",
+                           program->fingerprint(), "\""));
+    }
+    const Json* order = in.Array("order");
+    if (!in.ok()) return in.Finish();
+    MG_ASSIGN_OR_RETURN(read.order, ReadOrder(*order, program->ticks()));
+    MG_ASSIGN_OR_RETURN(ReorderedProgram made, Reordered(*program, read.order));
+    read.program = std::move(made.program);
+  }
+  MG_ASSIGN_OR_RETURN(read.plan, PlanFromJson(*read.program, json));
+  return read;
+}
+
+absl::StatusOr<Plan> PlanFromJson(const Program& program, absl::string_view json) {
+  MG_ASSIGN_OR_RETURN(const Json root, Parse(json));
   ObjectReader in(root, "top");
   in.Expect("format", kFormat);
   in.Expect("version", kPlanVersion);
   Plan plan;
   in.String("program");  // only for people: two programs may share a name; the fingerprint decides
   plan.program_fingerprint = in.String("program_fingerprint");
+  // Whose order it is decides nothing here: this is the program that the plan is of.
+  in.StringIfAny("ordered_from");
+  const bool is_ordered = in.ArrayIfAny("order") != nullptr;
   if (in.ok() && plan.program_fingerprint != program.fingerprint()) {
     in.Fail(absl::StrCat("made for the program with fingerprint \"",
                          absl::CHexEscape(plan.program_fingerprint.substr(0, 80)), "\", this is ",
-                         program.name(), " with fingerprint \"", program.fingerprint(), "\""));
+                         program.name(), " with fingerprint \"", program.fingerprint(), "\"",
+                         is_ordered ? "; the plan has an order of instructions of its own" : ""));
   }
   plan.hardware = in.String("hardware");
   const Json* residences = in.Array("residences");

@@ -24,6 +24,7 @@ ALLOWED = {
     "simulator": PLAN,
     "game": SIMULATOR,
     "solvers": GAME,
+    "scheduling": GAME | SCHEDULE | {"solvers"},
     "hlo": PLAN | SCHEDULE,
     "replay": GAME | SCHEDULE | {"solvers"},
     "vector": GAME,

@@ -96,6 +96,8 @@ def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
         assert least.bound_ps <= lp.bound_ps
         latencies = [mg.simulate(program, plan).latency_ps for plan in plans(program, seed)]
         assert min(latencies) >= lp.bound_ps, f"program {seed}: bound {lp.bound_ps}"
+        any_order = mg.bound(program, "any-order")
+        assert least.bound_ps <= any_order.bound_ps <= min(latencies), f"program {seed}"
         if seed < INTEGER_PROGRAMS:
             milp = mg.bound(program, "milp", seconds=0)
             assert (milp.name, milp.status) == ("milp", "optimal")

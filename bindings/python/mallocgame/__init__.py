@@ -65,6 +65,7 @@ from mallocgame.errors import (
 from mallocgame.files import (
     load_log,
     load_offsets,
+    load_ordered_plan,
     load_plan,
     record,
     replay,
@@ -145,6 +146,7 @@ __all__ = [
     "load_hierarchy",
     "load_log",
     "load_offsets",
+    "load_ordered_plan",
     "load_plan",
     "load_program",
     "optimal_map",

@@ -172,6 +172,37 @@ class Program:
         tick, buffer i4, kind u1 (READ, UPDATE, WRITE or LOOP_ENTRY), writes_in_loop bool.
         """
     @property
+    def has_dependences(self) -> bool:
+        """Whether it is known what depends on what; else its own order is the only one."""
+    @property
+    def dependences(self) -> NDArray[np.int32]:
+        """int32 [dependences, 2]: the first tick stands before the second in every order.
+
+        A loop, conditional or call is named by its last tick.
+        """
+    @property
+    def free_pairs(self) -> int:
+        """How many pairs of instructions may stand in either order; 0: there is no other order."""
+    @property
+    def main_memory(self) -> dict[str, int]:
+        """The bytes of main memory that the order of instructions needs.
+
+        fixed_bytes: parameters, constants and results, which no order changes. live_bytes: the most
+        that lives at one time besides. packed_bytes: what that needs at offsets. total_bytes: fixed
+        and packed.
+        """
+    def reordered(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Program:
+        """Returns the program with its instructions in another order.
+
+        order: for each tick of the new program its tick now. InvalidInputError names what the order
+        parts, or what stands before something that it depends on.
+        """
+    def list_order(self, rule: str) -> NDArray[np.int32]:
+        """Returns the order of a list scheduler, as reordered() takes it.
+
+        rule: "depth-first", "breadth-first", "least-memory" or "latency-hiding".
+        """
+    @property
     def loops(self) -> NDArray[np.void]:
         """A structured array: entry, exit i4 (ticks), trips i8, trips_known bool.
 
@@ -221,6 +252,20 @@ class Plan:
         """Reads JSON text.
 
         InvalidInputError: it is malformed, or a plan of another program.
+        """
+    def to_ordered_json(
+        self, program: Program, order: Sequence[int] | NDArray[np.integer[Any]], reordered: Program
+    ) -> str:
+        """Returns the plan of a reordered program as JSON text, with its order.
+
+        order: the order that `reordered` has the instructions of `program` in.
+        """
+    @staticmethod
+    def from_ordered_json(text: str, program: Program) -> tuple[Program, Plan, NDArray[np.int32]]:
+        """Reads JSON text for a program in its own order: (program of the plan, plan, order).
+
+        The order is empty if it is the program's own. InvalidInputError: the text is malformed, or
+        of another program.
         """
     def rebased_on(self, program: Program) -> Plan:
         """Returns the same plan of a program that differs from its own in prices only.
@@ -657,6 +702,17 @@ class SolveResult:
     def curve(self) -> list[tuple[float, int, str]]:
         """(seconds, latency_ps, solver) of each better plan, in time order."""
     @property
+    def order(self) -> NDArray[np.int32] | None:
+        """int32 [ticks]: the order of instructions that was found; None: it was not asked for."""
+    @property
+    def schedule(self) -> dict[str, Any] | None:
+        """How the order of instructions was found; None if it was not asked for.
+
+        has_freedom: whether there is another order. own_order_ps: the latency of the best plan
+        found at the program's own. orders: how many were played. chains: (start, latency_ps) of
+        each chain of annealing.
+        """
+    @property
     def solver(self) -> str:
         """The name of the solver."""
     @property
@@ -791,6 +847,8 @@ def solve_game(
     extra_solvers: Sequence[NamedSolver] = ...,
     prices: Prices | None = ...,
     stop: Callable[[], bool] | None = ...,
+    order: bool = ...,
+    main_bytes: int | None = ...,
 ) -> SolveResult:
     """See mallocgame.solve."""
 

@@ -23,6 +23,8 @@ def solve(
     prices: Prices | None = None,
     game: str | None = None,
     stop: Callable[[], bool] | None = None,
+    order: bool = False,
+    main_bytes: int | None = None,
 ) -> SolveResult:
     """Lets a solver find a plan.
 
@@ -47,6 +49,11 @@ def solve(
     "order" for `egrl`, the game that an agent was trained in, or the kind of the Game given.
     stop: asked some times a second; once it returns True, the solver ends with the best plan so
     far, and its status is "stopped" where it would have gone on.
+    order: whether the order of instructions is decided too (docs/schedule.md). The plan is then of
+    `result.game.program`, the program with its instructions in `result.order`; it is never slower
+    than the plan that the solver finds at the program's own order.
+    main_bytes: with order, the most main memory that an order may need, as
+    Program.main_memory["total_bytes"] counts it; None is what the program's own order needs.
 
     Ctrl-C ends the solver too, without a plan. InvalidInputError: there is no such solver, it does
     not play that game, the hardware or the game is given twice, or a limit is out of range.
@@ -60,6 +67,8 @@ def solve(
     if solver in AGENTS and all(other.name != solver for other in extra_solvers):
         extra_solvers = [*extra_solvers, _untrained(solver)]
     _arguments.instance("program", program, Program, Game)
+    if main_bytes is not None and not order:
+        raise InvalidInputError("solve: main_bytes limits other orders, so it needs order=True")
     if isinstance(program, Game):
         for name, given in (("hardware", hardware), ("game", game)):
             if given is not None:
@@ -78,6 +87,8 @@ def solve(
         list(extra_solvers),
         prices,
         _arguments.function("stop", stop),
+        order,
+        main_bytes,
     )
 
 

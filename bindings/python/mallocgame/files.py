@@ -26,18 +26,49 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.programs import decode, load_program, manifest, named
 
 
-def save_plan(plan: Plan, program: Program, path: str | os.PathLike[str]) -> None:
-    """Writes a plan as JSON, with names beside the indices."""
-    write_file(os.fsencode(_arguments.path("path", path)), plan.to_json(program).encode())
+def save_plan(
+    plan: Plan,
+    program: Program,
+    path: str | os.PathLike[str],
+    order: Sequence[int] | NDArray[np.integer[Any]] | None = None,
+) -> None:
+    """Writes a plan as JSON, with names beside the indices.
+
+    order: the plan is of program.reordered(order), and the file says so. None, or the program's own
+    order: it is of the program itself.
+    """
+    if order is None or plan.program_fingerprint == program.fingerprint:
+        text = plan.to_json(program)
+    else:
+        text = plan.to_ordered_json(program, list(order), program.reordered(order))
+    write_file(os.fsencode(_arguments.path("path", path)), text.encode())
 
 
 def load_plan(path: str | os.PathLike[str], program: Program) -> Plan:
-    """Reads a JSON plan.
+    """Reads a JSON plan of this program.
 
-    InvalidInputError: it is malformed, or of another program. MissingFileError.
+    InvalidInputError: it is malformed, or of another program, as a plan with an order of
+    instructions of its own is (load_ordered_plan). MissingFileError.
     """
     text = _arguments.path("path", path)
     return named(text, lambda: Plan.from_json(decode(read_file(os.fsencode(text))), program))
+
+
+def load_ordered_plan(
+    path: str | os.PathLike[str], program: Program
+) -> tuple[Program, Plan, NDArray[np.int32]]:
+    """Reads a JSON plan that may have an order of instructions of its own.
+
+    Returns the program that the plan is of, the plan, and the order of the instructions of
+    `program` in it, which is empty if it is the program's own.
+
+    InvalidInputError: it is malformed, of another program, or the order is not legal.
+    MissingFileError.
+    """
+    text = _arguments.path("path", path)
+    return named(
+        text, lambda: Plan.from_ordered_json(decode(read_file(os.fsencode(text))), program)
+    )
 
 
 def load_offsets(path: str | os.PathLike[str]) -> OffsetTable:

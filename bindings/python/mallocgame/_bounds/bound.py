@@ -1,7 +1,6 @@
 """Proven lower bounds on the latency that `simulate` gives a valid plan.
 
-`no-contention` needs NumPy only and takes no time. `lp` and `milp` need highspy (the extra
-`bounds`).
+`no-contention` needs NumPy only and takes no time. The others need highspy (the extra `bounds`).
 docs/results/lp-proof.md has the proofs.
 """
 
@@ -16,7 +15,7 @@ from mallocgame.errors import InvalidInputError, MissingExtraError
 if TYPE_CHECKING:
     from mallocgame._bounds.relaxation import Relaxation
 
-BOUNDS = ("no-contention", "lp", "milp")
+BOUNDS = ("no-contention", "any-order", "lp", "milp")
 # (buffer, point) pairs of the relaxation. More of them give a better bound and take longer.
 _NODES = 30_000
 
@@ -39,8 +38,10 @@ def bound(
 ) -> Bound:
     """Proves a lower bound on the latency of every valid plan.
 
-    name: one of BOUNDS, each at least as good as the one before if the time is enough. The proof of
-    `lp` doesn't depend on the solver's tolerances; for those of `milp` a hundred-thousandth is off.
+    name: one of BOUNDS. `no-contention` and `any-order` hold for every order of the program's
+    instructions (docs/schedule.md), `lp` and `milp` for its own, and are at least as good as
+    `no-contention` if the time is enough. The proofs of `any-order` and `lp` don't depend on the
+    solver's tolerances; for those of `milp` a hundred-thousandth is off.
 
     hardware: None is the program's own.
 
@@ -64,6 +65,15 @@ def bound(
     least_ps = no_contention_ps(program, hardware)
     if name == "no-contention":
         return Bound(least_ps, name, "optimal")
+    if name == "any-order":
+        _check_solver(f"bound '{name}'")
+        from mallocgame._bounds.any_order import AnyOrder
+
+        free = AnyOrder(program, hardware)
+        found = free.lp.solve(seconds or math.inf)
+        proven_ps = _proven_ps(found.bound, free.unit_ps, free.all_main_ps)
+        status = "optimal" if found.optimal else "stopped"
+        return Bound(max(least_ps, proven_ps), name, status)
     relaxation = relaxation_of(
         program, hardware, f"bound '{name}'", free_below_bytes=free_below_bytes
     )
@@ -74,10 +84,7 @@ def bound(
     else:
         found = relaxation.lp.solve(seconds or math.inf)
         units, optimal = found.bound, found.optimal
-    # Latencies are whole picoseconds. What is taken off is far more than the rounding of the
-    # programme's own numbers.
-    proven_ps = max(0.0, units * relaxation.unit_ps * (1 - 1e-12) - 1e-3)
-    proven_ps = min(math.ceil(proven_ps), relaxation.all_main_ps)
+    proven_ps = _proven_ps(units, relaxation.unit_ps, relaxation.all_main_ps)
     return Bound(max(least_ps, proven_ps), name, "optimal" if optimal else "stopped")
 
 
@@ -85,10 +92,23 @@ def relaxation_of(
     program: Program, hardware: Hardware, purpose: str, free_below_bytes: int | None = None
 ) -> "Relaxation":
     """Builds the linear programme. MallocGameError: highspy is missing, which `purpose` needs."""
+    _check_solver(purpose)
+    from mallocgame._bounds.relaxation import Relaxation
+
+    return Relaxation(program, hardware, _NODES, free_below_bytes)
+
+
+def _check_solver(purpose: str) -> None:
     try:
         import highspy  # noqa: F401
     except ModuleNotFoundError:
         raise MissingExtraError(f"{purpose} needs highspy", "bounds") from None
-    from mallocgame._bounds.relaxation import Relaxation
 
-    return Relaxation(program, hardware, _NODES, free_below_bytes)
+
+def _proven_ps(units: float, unit_ps: float, all_main_ps: int) -> int:
+    """The bound in picoseconds.
+
+    Latencies are whole ones. What is taken off is far more than the rounding of the programme's own
+    numbers.
+    """
+    return min(math.ceil(max(0.0, units * unit_ps * (1 - 1e-12) - 1e-3)), all_main_ps)

@@ -30,9 +30,9 @@ def register(commands: parser.Commands) -> None:
 
 def _validate(options: argparse.Namespace) -> int:
     program, hardware = parser.problem_of(options)
-    plan = mg.load_plan(options.plan, program)
-    verdict = mg.validate(program, plan, hardware)
-    report = mg.simulate(program, plan, hardware)
+    ordered, plan, _ = mg.load_ordered_plan(options.plan, program)
+    verdict = mg.validate(ordered, plan, hardware)
+    report = mg.simulate(ordered, plan, hardware)
     row = plan_row(program, hardware, report, verdict, reference(program, hardware))
     row |= {"rule": verdict.rule, "message": verdict.message}
     if options.json:
@@ -46,9 +46,9 @@ def _validate(options: argparse.Namespace) -> int:
 
 def _simulate(options: argparse.Namespace) -> int:
     program, hardware = parser.problem_of(options)
-    plan = mg.load_plan(options.plan, program)
-    report = mg.simulate(program, plan, hardware)
-    verdict = mg.validate(program, plan, hardware)
+    ordered, plan, _ = mg.load_ordered_plan(options.plan, program)
+    report = mg.simulate(ordered, plan, hardware)
+    verdict = mg.validate(ordered, plan, hardware)
     xla = reference(program, hardware)
     row = plan_row(program, hardware, report, verdict, xla)
     if options.json:

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from typing import Any
 
 import mallocgame as mg
 from mallocgame import plots
@@ -25,6 +26,17 @@ def register(commands: parser.Commands) -> None:
     parser.add_hardware(command)
     add_limits(command)
     parser.add_bound(command)
+    command.add_argument(
+        "--order",
+        action="store_true",
+        help="decide the order of instructions too; it needs no more main memory than XLA's",
+    )
+    command.add_argument(
+        "--main-mib",
+        type=parser.count,
+        metavar="N",
+        help="with --order, the main memory that an order may need",
+    )
     command.add_argument(
         "-o", "--output", type=parser.output_file, metavar="PLAN", help="write the plan as JSON"
     )
@@ -94,8 +106,10 @@ def run_solver(
     prices: mg.Prices | None,
     stop: Callable[[], bool],
     subject: str = "",
+    order: bool = False,
+    main_bytes: int | None = None,
 ) -> mg.SolveResult:
-    """Runs a solver within the limits of the options.
+    """Runs a solver within the limits of the options, perhaps on other orders of instructions.
 
     Once `stop` returns True, the best so far is the result. `subject` stands before the progress.
     """
@@ -115,6 +129,8 @@ def run_solver(
         prices=prices,
         game=options.game,
         stop=stop,
+        order=order,
+        main_bytes=main_bytes,
     )
 
 
@@ -132,10 +148,24 @@ def _solve(options: argparse.Namespace) -> int:
     with console.stopping() as stop, console.working(f"{options.solver} on {program.name}") as work:
         least = mg.bound(program, options.bound, hardware)
         prices = prices_of(program, hardware, options)
-        result = run_solver(program, hardware, options.solver, options, work, prices, stop)
-        verdict = mg.validate(program, result.plan, hardware)
+        main_bytes = None if options.main_mib is None else options.main_mib << 20
+        result = run_solver(
+            program,
+            hardware,
+            options.solver,
+            options,
+            work,
+            prices,
+            stop,
+            order=options.order,
+            main_bytes=main_bytes,
+        )
+        ordered = result.game.program
+        verdict = mg.validate(ordered, result.plan, hardware)
         xla = reference(program, hardware)
         row = plan_row(program, hardware, result.report, verdict, xla, result, least)
+        if result.schedule is not None:
+            row |= _order_row(program, ordered, result.schedule)
         failure = None
         try:
             _write(options, program, result, row)
@@ -145,6 +175,8 @@ def _solve(options: argparse.Namespace) -> int:
         print_json(row)
     else:
         print_comparison(program, hardware, options.solver, result.report, xla, row)
+        if result.schedule is not None:
+            console.print_line(_order_sentence(row))
         if stop():
             console.print_line("Interrupted: this is the best so far.")
     if failure is not None:
@@ -154,12 +186,33 @@ def _solve(options: argparse.Namespace) -> int:
     return parser.INTERRUPTED if stop() else parser.OK
 
 
+def _order_row(program: mg.Program, ordered: mg.Program, schedule: dict[str, Any]) -> Row:
+    return {
+        "has_freedom": schedule["has_freedom"],
+        "own_order_ps": schedule["own_order_ps"],
+        "orders": schedule["orders"],
+        "main_bytes": ordered.main_memory["total_bytes"],
+        "own_order_main_bytes": program.main_memory["total_bytes"],
+    }
+
+
+def _order_sentence(row: Row) -> str:
+    if not row["has_freedom"]:
+        return "No freedom: the instructions have no other order, or nobody knows what they need."
+    own, order = row["own_order_main_bytes"], row["main_bytes"]
+    return (
+        f"{row['orders']} orders of instructions; at XLA's the best plan found takes "
+        f"{console.microseconds(row['own_order_ps'])} µs. Main memory: "
+        f"{console.mebibytes(order)} MiB, XLA's order {console.mebibytes(own)}."
+    )
+
+
 def _write(
     options: argparse.Namespace, program: mg.Program, result: mg.SolveResult, row: Row
 ) -> None:
     """Writes what the options ask for; the game comes last, because there may be none."""
     if options.output is not None:
-        mg.save_plan(result.plan, program, options.output)
+        mg.save_plan(result.plan, program, options.output, result.order)
     if options.plot is not None:
         curve = [(seconds, latency_ps) for seconds, latency_ps, _ in result.curve] or [
             (0.0, row["latency_ps"])

@@ -9,7 +9,7 @@ from mallocgame._cli import console, parser
 from mallocgame._cli.rows import print_json
 from mallocgame._core import GameLog, Plan, Program, read_file
 from mallocgame.errors import InvalidInputError
-from mallocgame.files import load_log, load_plan, program_of
+from mallocgame.files import load_log, load_ordered_plan, load_plan, program_of
 from mallocgame.programs import decode, load_program, manifest, named
 from mallocgame.viewer.page import write_page
 
@@ -62,6 +62,9 @@ def _write(options: argparse.Namespace) -> dict[str, Any]:
     hardware is that of --hardware, else the game's, else the program's, with --preloads.
     """
     program = _program(options.program, [options.shown, options.against])
+    if _is_json(options.shown) and options.shown != _XLA:
+        # A plan with an order of instructions of its own is of the program in that order.
+        program = load_ordered_plan(options.shown, program)[0]
     first, first_label = _load(options.shown, program)
     second, second_label = (
         (None, None) if options.against is None else _load(options.against, program)

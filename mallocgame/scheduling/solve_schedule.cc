@@ -1,0 +1,360 @@
+#include "mallocgame/scheduling/solve_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/annealing.h"
+#include "mallocgame/base/deadline.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/base/worker_pool.h"
+#include "mallocgame/schedule/instruction_order.h"
+#include "mallocgame/schedule/list_scheduling.h"
+#include "mallocgame/schedule/main_memory.h"
+#include "mallocgame/schedule/units.h"
+#include "mallocgame/scheduling/schedule_moves.h"
+#include "mallocgame/scheduling/scheduled_game.h"
+#include "mallocgame/solvers/game_variants.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
+#include "mallocgame/solvers/registry.h"
+
+namespace mallocgame {
+namespace {
+
+// Shares of the limits.
+constexpr double kOwnOrder = 0.15;   // placing at the program's own order
+constexpr double kLastOrder = 0.15;  // placing at the best order
+constexpr double kStarts = 0.05;     // of the time for chains: playing the starts
+
+constexpr Cooling kCooling = {3e-4, 1e-6};
+// A game at another order costs as much as so many changes of a placement; each gets about half of
+// the time.
+constexpr int kPlacementsPerOrder = 16;
+// Another order is given a few changes of the placement before it is judged, unless it is worse by
+// more than this share.
+constexpr int kAdapting = 12;
+constexpr double kHopeless = 0.01;
+constexpr double kTwoMoves = 0.25;  // how often an order differs by two moves
+// A chain that has long been worse than its best by more than this share returns to it.
+constexpr int kPatience = 2000;
+constexpr double kLost = 0.002;
+constexpr double kCloseStart = 1.05;  // Starts are taken up to so many times the best one.
+constexpr size_t kChainsWithoutTime = 2;
+
+// Orders within the limit of main memory.
+class MemoryLimit {
+ public:
+  MemoryLimit(const Program& program, std::optional<int64_t> total)
+      : needed_(MainMemoryOf(program)),
+        packed_(total.value_or(needed_.total_bytes()) - needed_.fixed_bytes) {}
+
+  absl::Status Check(const Program& program) const {
+    if (needed_.packed_bytes <= packed_) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "main_bytes: found ", packed_ + needed_.fixed_bytes, ", program '", program.name(),
+        "' needs ", needed_.total_bytes(), " in its own order; allowed: that or more"));
+  }
+  // In time proportional to the program: false is certain.
+  bool MayFit(const Program& program) const { return LiveMainBytes(program) <= packed_; }
+  bool Fits(const Program& program) const { return MainMemoryOf(program).packed_bytes <= packed_; }
+
+ private:
+  const MainMemory needed_;
+  const int64_t packed_;
+};
+
+// One chain of annealing.
+class ScheduleAnnealing {
+ public:
+  ScheduleAnnealing(const ScheduleUnits& units, const Game& base, const MemoryLimit& limit,
+                    ScheduledGame start, uint64_t seed)
+      : units_(units), base_(base), limit_(limit), rng_(seed, 77), moves_(units),
+        now_(std::make_unique<ScheduledGame>(std::move(start))) {
+    Keep();
+  }
+
+  // Anneals until `progress`, which rises from 0 to 1, is 1. It is told of evaluations.
+  template <class Progress, class Better>
+  void Run(const Progress& progress, const Better& better) {
+    const auto scale = static_cast<double>(best_ps_);
+    int lost = 0;
+    while (true) {
+      const double used = progress(evaluations_);
+      if (used >= 1) return;
+      temperature_ = kCooling.At(scale, used);
+      for (int i = 0; i < kPlacementsPerOrder; ++i) TryPlacement(*now_);
+      TryOrder();
+      if (now_->latency_ps() < best_ps_) {
+        Keep();
+        better(best_ps_);
+      }
+      if (static_cast<double>(now_->latency_ps()) <= static_cast<double>(best_ps_) * (1 + kLost)) {
+        lost = 0;
+      } else if (++lost > kPatience) {
+        lost = 0;
+        now_ = std::make_unique<ScheduledGame>(units_, base_, best_order_, best_served_);
+      }
+    }
+  }
+
+  int64_t best_ps() const { return best_ps_; }
+  const UnitOrder& best_order() const { return best_order_; }
+  ScheduledGame Best() const { return {units_, base_, best_order_, best_served_}; }
+  int64_t orders() const { return orders_; }
+  int64_t evaluations() const { return evaluations_; }
+
+ private:
+  void Keep() {
+    best_ps_ = now_->latency_ps();
+    best_order_ = now_->order();
+    best_served_ = now_->Served();
+  }
+
+  int64_t Worse() { return static_cast<int64_t>(-temperature_ * std::log(1 - rng_.Uniform())); }
+
+  void TryPlacement(ScheduledGame& game) {
+    ++evaluations_;
+    game.TryPlacement(Worse(), rng_);
+  }
+
+  void TryOrder() {
+    UnitOrder order = now_->order();
+    bool moved = moves_.Propose(now_->place(), order, rng_);
+    if (rng_.Uniform() < kTwoMoves) moved |= moves_.Propose(now_->place(), order, rng_);
+    ++evaluations_;
+    if (!moved) return;
+    ++orders_;
+    auto next = std::make_unique<ScheduledGame>(units_, base_, std::move(order), now_->Served());
+    const int64_t most = now_->latency_ps() + Worse();
+    const double hopeless =
+        static_cast<double>(most) + kHopeless * static_cast<double>(now_->latency_ps());
+    if (!limit_.MayFit(next->program())) return;
+    if (static_cast<double>(next->latency_ps()) < hopeless) {
+      for (int i = 0; i < kAdapting && next->latency_ps() > most; ++i) TryPlacement(*next);
+    }
+    if (next->latency_ps() <= most && limit_.Fits(next->program())) now_ = std::move(next);
+  }
+
+  const ScheduleUnits& units_;
+  const Game& base_;
+  const MemoryLimit& limit_;
+  Rng rng_;
+  ScheduleMoves moves_;
+  std::unique_ptr<ScheduledGame> now_;
+  UnitOrder best_order_;
+  std::vector<ServedAccesses> best_served_;
+  int64_t best_ps_ = 0, orders_ = 0, evaluations_ = 0;
+  double temperature_ = 0;
+};
+
+struct Start {
+  std::string name;
+  UnitOrder order;
+  std::vector<ServedAccesses> served;
+  int64_t latency_ps = 0;
+};
+
+class ScheduleSolver {
+ public:
+  ScheduleSolver(const SolveProblem& problem, const SolveLimits& limits,
+                 const ScheduleOptions& options)
+      : problem_(problem), limits_(limits), options_(options),
+        units_(problem.game->shared_program()), deadline_(limits.seconds, limits.cancel) {}
+
+  absl::StatusOr<ScheduleResult> Run() {
+    const Program& program = problem_.game->program();
+    if (!units_.has_freedom()) {
+      MG_ASSIGN_OR_RETURN(result_.placed, Place(problem_, limits_, 0));
+      result_.has_freedom = false;
+      return Finish(std::nullopt);
+    }
+    const MemoryLimit limit(program, options_.main_bytes);
+    MG_RETURN_IF_ERROR(limit.Check(program));
+    MG_ASSIGN_OR_RETURN(result_.placed, Place(problem_, Part(kOwnOrder), 0));
+    result_.own_order_ps = result_.placed.report.latency_ps;
+    MakeStarts(limit);
+    MG_ASSIGN_OR_RETURN(const std::optional<ScheduledGame> best, Anneal(limit));
+    return Finish(best);
+  }
+
+ private:
+  SolveLimits Part(double share) const {
+    SolveLimits part = limits_;
+    if (limits_.seconds > 0) part.seconds = limits_.seconds * share;
+    if (limits_.evaluations > 0) {
+      part.evaluations = std::max<int64_t>(
+          1, static_cast<int64_t>(static_cast<double>(limits_.evaluations) * share));
+    }
+    return part;
+  }
+
+  absl::StatusOr<SolveResult> Place(const SolveProblem& problem, SolveLimits limits,
+                                    uint64_t seed) {
+    limits.seed += seed;
+    limits.progress = [&](double, int64_t latency_ps) { Better(latency_ps, options_.solver); };
+    MG_ASSIGN_OR_RETURN(SolveResult result, Solve(options_.solver, problem, limits));
+    evaluations_ += result.evaluations;
+    if (result.game == nullptr) result.game = problem.game;
+    return result;
+  }
+
+  void Better(int64_t latency_ps, const std::string& by) {
+    const std::lock_guard lock(mutex_);
+    if (!curve_.empty() && latency_ps >= curve_.back().latency_ps) return;
+    curve_.push_back({deadline_.seconds(), latency_ps, by});
+    if (limits_.progress) limits_.progress(curve_.back().seconds, latency_ps);
+  }
+
+  // The program's own order, and those of list schedulers that need no more main memory than
+  // allowed; those that are far from the best by their first game are left out.
+  void MakeStarts(const MemoryLimit& limit) {
+    const FollowedPlan followed{result_.placed.plan, result_.placed.served};
+    // Only games with the options of the problem: the base of all orders is one game.
+    const std::shared_ptr<const Game> shown =
+        GameShowing(*OrderGameOf(*problem_.game), kMaxCandidates);
+    base_ = shown;
+    auto starts = OrderStarts(*shown, &followed, deadline_.Share(kStarts));
+    const auto fits = [&](const OrderStart& start) {
+      return start.game->options().forbidden == shown->options().forbidden;
+    };
+    const auto first = std::find_if(starts.begin(), starts.end(), fits);
+    if (first != starts.end()) base_ = first->game;
+    ScheduledGame own(units_, *base_,
+                      first != starts.end() ? first->preferences : OrderUndecided(*base_));
+    const std::vector<ServedAccesses> served = own.Served();
+    starts_.push_back({"own", own.order(), served, own.latency_ps()});
+    for (int rule = 0; rule < kListRules; ++rule) {
+      const auto list_rule = static_cast<ListRule>(rule);
+      ScheduledGame game(units_, *base_, ListSchedule(units_, base_->cost_model(), list_rule),
+                         served);
+      ++result_.orders;
+      if (!limit.Fits(game.program())) continue;
+      starts_.push_back({ListRuleName(list_rule), game.order(), game.Served(), game.latency_ps()});
+    }
+    int64_t least = starts_[0].latency_ps;
+    for (const Start& start : starts_) least = std::min(least, start.latency_ps);
+    const auto far = [&](const Start& start) {
+      return static_cast<double>(start.latency_ps) > kCloseStart * static_cast<double>(least);
+    };
+    starts_.erase(std::remove_if(starts_.begin() + 1, starts_.end(), far), starts_.end());
+    std::stable_sort(starts_.begin() + 1, starts_.end(),
+                     [](const Start& a, const Start& b) { return a.latency_ps < b.latency_ps; });
+  }
+
+  // Anneals one chain for each core, and returns the best game; none if none is better than what is
+  // known at the program's own order.
+  absl::StatusOr<std::optional<ScheduledGame>> Anneal(const MemoryLimit& limit) {
+    const size_t cores = UsableCores();
+    const size_t chains =
+        limits_.seconds > 0 ? std::max(cores, kChainsWithoutTime) : kChainsWithoutTime;
+    const double end = (1 - kLastOrder) * limits_.seconds, begin = deadline_.seconds();
+    const int64_t games =
+        limits_.evaluations > 0
+            ? std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(limits_.evaluations) *
+                                                        (1 - kOwnOrder - kLastOrder) /
+                                                        static_cast<double>(chains)))
+            : 0;
+    std::vector<std::unique_ptr<ScheduleAnnealing>> found(chains);
+    WorkerPool(static_cast<int>(cores)).Run(static_cast<int>(chains), 1, [&](int c, int) {
+      const Start& start = starts_[c % starts_.size()];
+      found[c] = std::make_unique<ScheduleAnnealing>(
+          units_, *base_, limit, ScheduledGame(units_, *base_, start.order, start.served),
+          MixSeeds(limits_.seed, c));
+      // More chains than cores run one after another on each.
+      const auto rounds = static_cast<double>((chains + cores - 1) / cores);
+      const double from = std::max(begin, deadline_.seconds());
+      const double until = std::min(end, from + (end - begin) / rounds);
+      const auto progress = [&](int64_t evaluations) {
+        if (deadline_.Passed()) return 1.0;
+        if (games > 0) {
+          const double used = static_cast<double>(evaluations) / static_cast<double>(games);
+          if (limits_.seconds <= 0 || used >= 1) return used;
+        }
+        return limits_.seconds > 0 ? (deadline_.seconds() - from) / std::max(1e-9, until - from)
+                                   : 1.0;
+      };
+      found[c]->Run(progress, [&](int64_t latency_ps) {
+        Better(latency_ps, absl::StrCat("schedule from ", start.name));
+      });
+    });
+    const ScheduleAnnealing* best = nullptr;
+    for (size_t c = 0; c < chains; ++c) {
+      result_.chains.push_back({starts_[c % starts_.size()].name, found[c]->best_ps()});
+      result_.orders += found[c]->orders();
+      evaluations_ += found[c]->evaluations();
+      if (best == nullptr || found[c]->best_ps() < best->best_ps()) best = found[c].get();
+    }
+    if (best->best_order() == units_.ProgramOrder()) return std::nullopt;
+    return best->Best();
+  }
+
+  // Places at the best order, and takes the best of all plans.
+  absl::StatusOr<ScheduleResult> Finish(const std::optional<ScheduledGame>& best) {
+    result_.order = units_.TicksOf(units_.ProgramOrder());
+    if (!result_.has_freedom) {
+      result_.own_order_ps = result_.placed.report.latency_ps;
+    } else if (best) {
+      SolveProblem problem = problem_;
+      problem.xla_plan = nullptr;
+      problem.prices = nullptr;
+      // With the caller's own options, whatever the search has played.
+      MG_ASSIGN_OR_RETURN(const ReorderedProgram made,
+                          Reordered(*units_.shared_program(), best->ticks()));
+      problem.game = problem_.game->Reordered(made.program, best->ticks(), made.access_of);
+      Plan plan = best->ToPlan();
+      MG_ASSIGN_OR_RETURN(SolveResult found, JudgePlan(*problem.game, std::move(plan)));
+      found.game = problem.game;
+      found.found_by = "schedule";
+      Take(std::move(found), best->ticks());
+      SolveLimits last = Part(kLastOrder);
+      if (limits_.seconds > 0) last.seconds = std::max(0.01, limits_.seconds - deadline_.seconds());
+      if (limits_.cancel == nullptr || !*limits_.cancel) {
+        // A solver that needs XLA's plan has none of this order.
+        absl::StatusOr<SolveResult> placed = Place(problem, last, 1);
+        if (placed.ok()) Take(*std::move(placed), best->ticks());
+      }
+    }
+    SolveResult& placed = result_.placed;
+    placed.evaluations = evaluations_;
+    placed.curve = std::move(curve_);
+    while (!placed.curve.empty() && placed.curve.back().latency_ps < placed.report.latency_ps)
+      placed.curve.pop_back();
+    if (placed.curve.empty() || placed.curve.back().latency_ps > placed.report.latency_ps) {
+      placed.curve.push_back({deadline_.seconds(), placed.report.latency_ps, placed.found_by});
+    }
+    return std::move(result_);
+  }
+
+  void Take(SolveResult found, const std::vector<Tick>& order) {
+    if (LatencyWithPreloads(found.report) >= LatencyWithPreloads(result_.placed.report)) return;
+    result_.placed = std::move(found);
+    result_.order = order;
+  }
+
+  const SolveProblem& problem_;
+  const SolveLimits& limits_;
+  const ScheduleOptions& options_;
+  const ScheduleUnits units_;
+  const Deadline deadline_;
+  std::shared_ptr<const Game> base_;  // an order game at the program's own order
+  std::vector<Start> starts_;
+  ScheduleResult result_;
+  int64_t evaluations_ = 0;
+  std::mutex mutex_;
+  std::vector<Improvement> curve_;
+};
+
+}  // namespace
+
+absl::StatusOr<ScheduleResult> SolveSchedule(const SolveProblem& problem, const SolveLimits& limits,
+                                             const ScheduleOptions& options) {
+  return ScheduleSolver(problem, limits, options).Run();
+}
+
+}  // namespace mallocgame
