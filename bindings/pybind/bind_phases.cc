@@ -8,6 +8,7 @@
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/hlo/phase_module.h"
+#include "mallocgame/hlo/reorder_module.h"
 #include "mallocgame/hlo/write_plan.h"
 
 namespace py = pybind11;
@@ -27,9 +28,18 @@ py::tuple WritePlanOf(const ProgramHandle& program, const Plan& plan, const py::
   return py::make_tuple(py::bytes(result.module), py::bytes(result.buffer_assignment));
 }
 
+py::bytes ReorderedModule(const ProgramHandle& program, const py::bytes& module) {
+  const absl::string_view view = ViewOf(module);
+  return py::bytes(
+      ValueOrRaise(WithoutGil([&] { return ReorderModule(program.program(), view); })));
+}
+
 }  // namespace
 
 void BindPhases(py::module_& module) {
+  module.def("reorder_module", &ReorderedModule, py::arg("program"), py::arg("module"),
+             "The module that a program was imported from (bytes), scheduled in the program's "
+             "order. InvalidInputError: the module is damaged, or of another program.");
   module.def("write_plan", &WritePlanOf, py::arg("program"), py::arg("plan"), py::arg("module"),
              py::arg("buffer_assignment"), py::arg("hardware") = std::nullopt,
              "Writes a plan of a program into the result of the compiler's first phase with memory "

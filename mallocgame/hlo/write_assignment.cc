@@ -23,9 +23,9 @@ class AssignmentWriter {
  public:
   AssignmentWriter(const BufferAssignmentProto& unassigned, const Module& module,
                    const Schedule& schedule, const ModuleDraft& draft, int64_t fast_memory_space,
-                   const ChangedPlaces& changed)
+                   const ChangedPlaces& changed, bool keeps_offsets)
       : unassigned_(unassigned), module_(module), schedule_(schedule), draft_(draft),
-        fast_memory_space_(fast_memory_space), changed_(changed) {
+        fast_memory_space_(fast_memory_space), changed_(changed), keeps_offsets_(keeps_offsets) {
     fast_.set_color(fast_memory_space);
   }
 
@@ -33,7 +33,10 @@ class AssignmentWriter {
     for (const LogicalBufferProto& buffer : unassigned_.logical_buffers())
       MG_RETURN_IF_ERROR(Sort(buffer));
     CopyAllocations();
-    for (const ProlongedValue& value : changed_.prolonged) MG_RETURN_IF_ERROR(CheckBytesOf(value));
+    if (keeps_offsets_) {
+      for (const ProlongedValue& value : changed_.prolonged)
+        MG_RETURN_IF_ERROR(CheckBytesOf(value));
+    }
     for (const NewValue& value : changed_.added) AddValue(value);
     AddFlags();
     if (fast_.assigned_size() > 0) *result_.add_buffer_allocations() = fast_;
@@ -216,6 +219,7 @@ class AssignmentWriter {
   const ModuleDraft& draft_;
   const int64_t fast_memory_space_;
   const ChangedPlaces& changed_;
+  const bool keeps_offsets_;
   BufferAssignmentProto result_;
   BufferAllocationProto fast_;
   int64_t top_id_ = 0;
@@ -230,8 +234,11 @@ class AssignmentWriter {
 
 absl::StatusOr<BufferAssignmentProto> WriteAssignment(
     const BufferAssignmentProto& unassigned, const Module& module, const Schedule& schedule,
-    const ModuleDraft& draft, int64_t fast_memory_space, const ChangedPlaces& changed) {
-  return AssignmentWriter(unassigned, module, schedule, draft, fast_memory_space, changed).Run();
+    const ModuleDraft& draft, int64_t fast_memory_space, const ChangedPlaces& changed,
+    bool keeps_offsets) {
+  return AssignmentWriter(unassigned, module, schedule, draft, fast_memory_space, changed,
+                          keeps_offsets)
+      .Run();
 }
 
 }  // namespace mallocgame::hlo

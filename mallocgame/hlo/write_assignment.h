@@ -54,11 +54,13 @@ struct ChangedPlaces {
 // `unassigned` is the assignment of the module before, with nothing in fast memory. Values of
 // instructions that the draft has emitted stay, in fast memory where `changed` says so; values of
 // others go. Heap traces, aliases and peak buffers are left out.
-// InvalidArgument if `unassigned` is damaged, or of another module. Unimplemented if the bytes of a
-// prolonged value belong to another one by then.
+// `keeps_offsets`: the offsets in main memory are final; else they are found anew afterwards.
+// InvalidArgument if `unassigned` is damaged, or of another module. Unimplemented if offsets are
+// kept, and the bytes of a prolonged value belong to another one by then.
 absl::StatusOr<BufferAssignmentProto> WriteAssignment(
     const BufferAssignmentProto& unassigned, const Module& module, const Schedule& schedule,
-    const ModuleDraft& draft, int64_t fast_memory_space, const ChangedPlaces& changed);
+    const ModuleDraft& draft, int64_t fast_memory_space, const ChangedPlaces& changed,
+    bool keeps_offsets);
 
 }  // namespace mallocgame::hlo
 

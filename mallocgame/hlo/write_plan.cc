@@ -16,9 +16,11 @@
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/memory_spaces.h"
 #include "mallocgame/hlo/opcodes.h"
+#include "mallocgame/hlo/pack_main_memory.h"
 #include "mallocgame/hlo/plan_writer.h"
 #include "mallocgame/hlo/scratch.h"
 #include "mallocgame/hlo/write_assignment.h"
+#include "mallocgame/hlo/write_order.h"
 #include "mallocgame/plan/validate.h"
 
 namespace mallocgame::hlo {
@@ -232,8 +234,10 @@ absl::StatusOr<PhaseModule> Write(const Program& program, const Plan& plan,
     return absl::InvalidArgumentError(
         "buffer assignment: no BufferAssignmentProto with logical buffers");
   }
+  // What isn't of this module is refused below, in the words of that.
+  const bool reordered = WriteOrder(program, *whole.mutable_hlo_module()).value_or(false);
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const Module> module,
-                      Module::Parse(unassigned.module, "module"));
+                      Module::Parse(reordered ? Serialize(whole) : unassigned.module, "module"));
   MG_ASSIGN_OR_RETURN(const Schedule schedule, Flatten(*module));
   MG_ASSIGN_OR_RETURN(const BufferTable table, BuildBuffers(*module, schedule));
   MG_RETURN_IF_ERROR(CheckMadeOf(program, *module, schedule, table));
@@ -247,10 +251,13 @@ absl::StatusOr<PhaseModule> Write(const Program& program, const Plan& plan,
   MG_RETURN_IF_ERROR(writer.Run());
   MG_ASSIGN_OR_RETURN(const BufferAssignmentProto written,
                       WriteAssignment(assignment, *module, schedule, draft,
-                                      hardware.fast_memory_space, values.TakeChanges()));
+                                      hardware.fast_memory_space, values.TakeChanges(),
+                                      /*keeps_offsets=*/!reordered));
   draft.Finish();
   SpreadMemorySpaces(proto);
-  return PhaseModule{Serialize(whole), Serialize(written)};
+  PhaseModule result{Serialize(whole), Serialize(written)};
+  if (reordered) MG_RETURN_IF_ERROR(PackMainMemory(unassigned, result, hardware.fast_memory_space));
+  return result;
 }
 
 }  // namespace

@@ -16,6 +16,10 @@ namespace mallocgame {
 // schedule; the new buffer assignment has the plan's offsets in fast memory. Offsets in main memory
 // stay. What is new there gets bytes of its own, and a write-back those that its value had.
 //
+// `program` may have its instructions in another order than the module (schedule/
+// instruction_order.h). Then the new module has that order, and main memory gets new offsets, as
+// the compiler's are for the lives that values have in its own.
+//
 // Copies are where the plan has them, but for this:
 // - Slices end where tiles do. Write-backs, preloads and slices of a replaced `slice` are whole;
 //   they begin with their last slice.

@@ -869,6 +869,12 @@ def import_modules(
 ) -> Program:
     """See mallocgame.import_hlo."""
 
+def reorder_module(program: Program, module: bytes) -> bytes:
+    """Returns the module that a program was imported from, scheduled in the program's order.
+
+    InvalidInputError: the module is damaged, or of another program.
+    """
+
 def write_plan(
     program: Program,
     plan: Plan,

@@ -117,7 +117,7 @@ class AnyOrder:
                 self.lp.row(self._fast[access] + came, high=0.0)
         if not writes or origin != INSTRUCTION:
             return
-        # What is written in fast memory only, and read in main memory or given out, is written back.
+        # What is written in fast memory only, and read in main memory or given out, goes back.
         back = self.lp.column()
         self._channel.append((back, work))
         left = [*written, (back, -1.0)]

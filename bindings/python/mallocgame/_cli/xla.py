@@ -27,7 +27,7 @@ from mallocgame._cli.xla_shared import (
     print_latencies,
 )
 from mallocgame._core import simulate, validate
-from mallocgame.files import load_plan, save_plan
+from mallocgame.files import load_ordered_plan, save_plan
 from mallocgame.programs import save_program
 from mallocgame.xla.captures import Capture, load_capture
 from mallocgame.xla.targets import TARGETS, fast_mib_range, find_target
@@ -167,17 +167,20 @@ def _check(options: argparse.Namespace) -> int:
 def _apply(options: argparse.Namespace) -> int:
     captured = load_capture(options.capture)
     program = captured.program
-    plan = captured.xla_plan if options.plan == _OWN_PLAN else load_plan(options.plan, program)
+    ordered, plan, order = program, captured.xla_plan, None
+    if options.plan != _OWN_PLAN:
+        ordered, plan, found = load_ordered_plan(options.plan, program)
+        order = found if len(found) else None
     with (
         console.working(f"applying to {captured.name}") as work,
         open_compiler(options, captured) as compiler,
     ):
-        done = apply(captured, plan, compiler, work.tell, options.output)
+        done = apply(captured, plan, compiler, work.tell, options.output, order=order)
     if options.plan_output is not None:
         save_plan(done.plan, done.written.program, options.plan_output)
         save_program(done.written.program, f"{options.plan_output.removesuffix('.json')}.mgp")
     row = emitted_row(captured, done.report, done.plan, done.written.program) | {
-        "predicted_ps": simulate(program, plan).latency_ps,
+        "predicted_ps": simulate(ordered, plan).latency_ps,
         "executable_bytes": len(done.executable),
     }
     if options.json:

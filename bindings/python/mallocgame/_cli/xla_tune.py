@@ -34,6 +34,11 @@ def register(actions: parser.Commands) -> None:
     )
     add_target(command)
     add_time(command, 60.0, "wall time of all")
+    command.add_argument(
+        "--order",
+        action="store_true",
+        help="decide the order of instructions too, within the main memory of XLA's order",
+    )
     add_folder(command)
     add_compiler(command)
     parser.add_workers(
@@ -64,6 +69,7 @@ def _tune(options: argparse.Namespace) -> int:
             work.tell,
             options.output,
             options.jobs,
+            options.order,
         )
     row = _tuned_row(tuned) | {"seed": options.seed}
     status = parser.INTERRUPTED if tuned.interrupted else parser.OK
@@ -82,6 +88,8 @@ def _tune(options: argparse.Namespace) -> int:
 
 def _tune_dumps(options: argparse.Namespace) -> int:
     """Tunes every program of a run, into a folder of options."""
+    if options.order:
+        raise InvalidInputError(f"{options.source}: --order is for one program; found a whole run")
     if options.trips:
         raise InvalidInputError(
             f"{options.source}: --trips is of the loops of one program; found a whole run"

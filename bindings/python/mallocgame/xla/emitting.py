@@ -9,8 +9,11 @@ import dataclasses
 import itertools
 import re
 import time
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mallocgame._core import (
     Hardware,
@@ -34,6 +37,7 @@ from mallocgame.xla.compiler import (
     CompilerRefusedError,
 )
 from mallocgame.xla.exploring import moved, placements_of
+from mallocgame.xla.modules import main_memory_bytes
 from mallocgame.xla.partial_programs import PartialProgram
 from mallocgame.xla.phases import Crew, Lowered, Scheduled
 from mallocgame.xla.prices import Placement, placement_of, prices_of
@@ -45,6 +49,7 @@ _UNITS = " KMGT"
 _USED = re.compile(r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?)")
 _BATCH = 4  # isolated modules for each compiler, between looks at the clock
 
+Order = Sequence[int] | NDArray[np.integer[Any]]  # of instructions, as Program.reordered takes it
 Tell = Callable[[str], object]  # a function that is told of the work
 
 
@@ -106,15 +111,19 @@ class Emitter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def write(self, plan: Plan, hardware: Hardware | None = None) -> Written:
+    def write(
+        self, plan: Plan, hardware: Hardware | None = None, order: Order | None = None
+    ) -> Written:
         """Writes a plan of `capture.program`, and has every instruction priced where it then is.
 
         hardware: that the plan was made for; None is the target's.
+        order: the plan is of the program with its instructions in this order
+        (Program.reordered()), and so is what comes back.
 
         `capture` knows these prices then, so its program is another one (Plan.rebased_on()).
         PlanRefusedError; other CompilerErrors.
         """
-        program, base = self.capture.program, self._scheduled
+        program, base = self._ordered(order), self._scheduled
         hardware = self.capture.target.hardware if hardware is None else hardware
         try:
             module, assignment = write_plan(program, plan, base.module, base.assignment, hardware)
@@ -127,11 +136,25 @@ class Emitter:
         isolated = self._lower_isolated(lowered, placed)
         prices = prices_of(lowered, isolated, placed, hardware.fast_memory_space)
         self.capture = self.capture.with_prices(prices)
-        program = self.capture.program
+        program = self._ordered(order)
         plan = plan.rebased_on(program)
         return Written(
             plan, program, scheduled, lowered, tuple(isolated.values()), simulate(program, plan)
         )
+
+    def _ordered(self, order: Order | None) -> Program:
+        program = self.capture.program
+        return program if order is None else program.reordered(order)
+
+    def main_bytes(self, written: Written | None = None) -> int:
+        """Returns the bytes of main memory of a written plan; of None those of XLA's order.
+
+        They are all allocations there of the buffer assignment: parameters, results, constants and
+        what the program shares out among values. Of XLA's order they are what it needs with
+        nothing in fast memory.
+        """
+        scheduled = self._scheduled if written is None else written.scheduled
+        return main_memory_bytes(scheduled.assignment)
 
     def explore(self, until: float) -> int:
         """Prices placements of single instructions, those that tell most first.

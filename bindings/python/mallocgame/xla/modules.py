@@ -59,6 +59,22 @@ def read_dump(folder: str | os.PathLike[str], name: str | None = None) -> Compil
     return Compiled(**found)
 
 
+def main_memory_bytes(assignment: bytes) -> int:
+    """Returns the bytes of all allocations in main memory of a serialized BufferAssignmentProto.
+
+    IndexError, ValueError: it is no message.
+    """
+    total = 0
+    for number, body in wire_fields(assignment):
+        if number == 3 and isinstance(body, bytes):  # buffer_allocations
+            fields = dict(wire_fields(body))
+            # color, is_thread_local, size
+            if not fields.get(8, 0) and not fields.get(3, 0):
+                size = fields.get(2, 0)
+                total += size if isinstance(size, int) else 0
+    return total
+
+
 def device_count_of_proto(module: bytes) -> int:
     """Returns how many devices a serialized HloProto is for; 1 if it doesn't say.
 

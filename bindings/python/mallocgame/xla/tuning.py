@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mallocgame._bounds.bound import bound
-from mallocgame._core import Game, Plan, Report, simulate
+from mallocgame._core import Game, Plan, Program, Report, simulate
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, shared
@@ -24,7 +25,15 @@ from mallocgame.xla.compiler import (
     CompilerError,
     CompilerRefusedError,
 )
-from mallocgame.xla.emitting import Emitter, PlanRefusedError, Tell, Written, memory_exceeded, quiet
+from mallocgame.xla.emitting import (
+    Emitter,
+    Order,
+    PlanRefusedError,
+    Tell,
+    Written,
+    memory_exceeded,
+    quiet,
+)
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
 NOTE = "static estimates of the compiler with simulated copies, not a measurement on a chip"
@@ -103,22 +112,25 @@ def apply(
     tell: Tell = quiet,
     options: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    order: Order | None = None,
 ) -> Emitted:
     """Has the compiler carry out a plan of `capture.program`, as it is.
+
+    order: the plan is of `capture.program.reordered(order)`, and the compiler gets that order too.
 
     options: a folder in which jit() finds the program. jobs: as for tune().
 
     InvalidInputError: the plan is of another program. PlanRefusedError: it can't be carried out.
     CompilerError: the compiler ended or took too long.
     """
-    program = capture.program
+    program = capture.program if order is None else capture.program.reordered(order)
     if plan.program_fingerprint != program.fingerprint:
         raise InvalidInputError(
             f"plan of program {plan.program_fingerprint}, "
             f"but the capture is of {program.name} ({program.fingerprint})"
         )
     with shared(compiler, capture.target) as ask, Emitter(capture, ask, jobs, tell) as emitter:
-        written = emitter.write(plan)
+        written = emitter.write(plan, order=order)
         emitted = Emitted(written, emitter.link(written))
     if options is not None:
         keep(options, capture, emitted)
@@ -138,6 +150,7 @@ def tune(
     preloads: int | None = None,
     options: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    order: bool = False,
 ) -> Tuned:
     """Finds where the arrays of a JAX function lie best, and has XLA:TPU make the program of it.
 
@@ -147,6 +160,8 @@ def tune(
     seconds: of wall time; what the compiler has begun is awaited.
     options: a folder in which jit() finds the program.
     jobs: how many compilers price instructions side by side; None is one for each processor.
+    order: whether the order of instructions is decided too (docs/schedule.md); else it is XLA's.
+    It takes no more main memory than XLA's order does with nothing in fast memory.
 
     Ctrl-C ends it too, once the program is captured. Then the best so far comes back.
     """
@@ -162,7 +177,7 @@ def tune(
         preloads=preloads,
     )
     left = max(0.0, seconds - (time.monotonic() - begin))
-    return tune_capture(captured, left, seed, compiler, tell, options, jobs)
+    return tune_capture(captured, left, seed, compiler, tell, options, jobs, order)
 
 
 def tune_capture(
@@ -173,11 +188,12 @@ def tune_capture(
     tell: Tell = quiet,
     options: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    order: bool = False,
 ) -> Tuned:
     """Tunes a program that is captured already, as tune() does."""
     begin = time.monotonic()
     with shared(compiler, capture.target) as ask, Emitter(capture, ask, jobs, tell) as emitter:
-        search = _Search(emitter, seed, tell)
+        search = _Search(emitter, seed, tell, order)
         interrupted = False
         try:
             search.run(begin + seconds)
@@ -261,7 +277,7 @@ def keep(folder: str | os.PathLike[str], capture: Capture, emitted: Emitted) -> 
 class _Search:
     """Solves for one plan after another, each with the prices of those before."""
 
-    def __init__(self, emitter: Emitter, seed: int, tell: Tell) -> None:
+    def __init__(self, emitter: Emitter, seed: int, tell: Tell, order: bool) -> None:
         captured = emitter.capture
         self.xla = simulate(captured.program, captured.xla_plan)
         self.plans = 0
@@ -269,6 +285,7 @@ class _Search:
         self._emitter = emitter
         self._seed = seed
         self._tell = tell
+        self._order = order and captured.program.free_pairs > 0
         self._forbidden: set[int] = set()
         self._fast_bytes = captured.program.hardware.fast_bytes
         self.best: Emitted | None = None  # no slower than XLA's default, warm and cold
@@ -295,21 +312,34 @@ class _Search:
         program = self._emitter.capture.program
         hardware = program.hardware.replace(fast_bytes=self._fast_bytes)
         game = Game(program, hardware=hardware, forbidden=sorted(self._forbidden))
-        plan = solve(game, _SOLVER, seconds=seconds, seed=self._seed).plan
-        predicted = cost_ps(simulate(program, plan))
+        solved = solve(game, _SOLVER, seconds=seconds, seed=self._seed, order=self._order)
+        plan, order = solved.plan, solved.order
+        ordered = solved.game.program if self._order else program
+        predicted = cost_ps(simulate(ordered, plan))
         self._seed += 1
         self.plans += 1
         try:
-            written = self._emitter.write(plan, hardware)
+            written = self._emitter.write(plan, hardware, order)
+            if ordered.fingerprint != program.fingerprint:
+                self._check_main_memory(written)
             self._take(written)
         except (PlanRefusedError, CompilerRefusedError, CompilerEndedError) as error:
-            self._learn(error, plan)
+            self._learn(error, ordered, plan, order)
             return False
         self._tell(
             f"plan {self.plans}: {written.report.latency_ps / 1e6:,.1f} µs, "
             f"{speedup(self.xla, written.report):.3f}x"
         )
         return written.cost_ps <= predicted * (1 + _CLOSE)
+
+    def _check_main_memory(self, written: Written) -> None:
+        """PlanRefusedError: the order needs more main memory than XLA's."""
+        needed, limit = self._emitter.main_bytes(written), self._emitter.main_bytes()
+        if needed > limit:
+            raise PlanRefusedError(
+                f"{written.program.name}: the order of instructions needs {needed} bytes of main "
+                f"memory, allowed are the {limit} of XLA's order"
+            )
 
     def _take(self, written: Written) -> None:
         """Links a plan that is better than the best. CompilerRefusedError."""
@@ -322,17 +352,23 @@ class _Search:
         if is_allowed and written.cost_ps < least:
             self.best = Emitted(written, self._emitter.link(written))
 
-    def _learn(self, error: CompilerError, plan: Plan) -> None:
-        """Keeps what was refused out of the next plans."""
+    def _learn(
+        self, error: CompilerError, program: Program, plan: Plan, order: NDArray[np.int32] | None
+    ) -> None:
+        """Keeps what was refused of a plan of `program` out of the next plans."""
         self._tell(str(error))
         self.refused.append(str(error))
         exceeded = memory_exceeded(str(error))
         if exceeded:
             self._fast_bytes -= exceeded
             return
-        program = self._emitter.capture.program
         ticks = [
             tick for tick, name in enumerate(program.instruction_names) if f"'{name}'" in str(error)
         ]
         at_fault = np.isin(program.accesses["tick"], ticks) & (plan.served_by >= 0)
-        self._forbidden.update(np.flatnonzero(at_fault).tolist())
+        accesses = np.flatnonzero(at_fault)
+        if order is not None:  # The same slot of the instruction at XLA's order.
+            own = self._emitter.capture.program.instructions["first_access"]
+            at = program.accesses["tick"][accesses]
+            accesses = own[order[at]] + accesses - program.instructions["first_access"][at]
+        self._forbidden.update(accesses.tolist())
