@@ -30,8 +30,9 @@ struct ReorderedProgram {
 };
 
 // The program that ImportHlo makes of the module with this schedule: buffers, regions and loops are
-// numbered in the new order. In the program's own order it is the program. It has the dependences too, so that it can be reordered again. The
-// time that instructions wait for links stays. InvalidArgument as above.
+// numbered in the new order. In the program's own order it is the program. It has the dependences
+// too, so that it can be reordered again. The time that instructions wait for links stays.
+// InvalidArgument as above.
 absl::StatusOr<ReorderedProgram> Reordered(const Program& program, absl::Span<const Tick> order);
 
 // The same for an order that is legal, as those of ScheduleUnits are. It isn't checked.
