@@ -16,6 +16,7 @@ from typing import Any
 from mallocgame._bounds.bound import Bound, bound
 from mallocgame._bounds.optimal_placement import OptimalMap, optimal_map
 from mallocgame._bounds.prices import prices
+from mallocgame._calibration import simulate
 from mallocgame._core import (
     COPY,
     COPY_EARLY,
@@ -33,6 +34,7 @@ from mallocgame._core import (
     OffsetVerdict,
     Placement,
     Plan,
+    PriceLaw,
     Prices,
     Program,
     ProgramGraph,
@@ -43,8 +45,8 @@ from mallocgame._core import (
     Verdict,
     action_returns,
     all_main_plan,
+    calibrated,
     check_offsets,
-    simulate,
     solve_offsets,
     solver_names,
     validate,
@@ -127,6 +129,7 @@ __all__ = [
     "OptimalMap",
     "Placement",
     "Plan",
+    "PriceLaw",
     "Prices",
     "Program",
     "ProgramGraph",
@@ -138,6 +141,7 @@ __all__ = [
     "action_returns",
     "all_main_plan",
     "bound",
+    "calibrated",
     "check_offsets",
     "hardware",
     "import_hlo",

@@ -108,7 +108,15 @@ def _tune_dumps(options: argparse.Namespace) -> int:
     tuned = [one for one in modules if one.tuned is not None]
     if tuned:
         console.print_table(
-            [("program", "left"), ("XLA µs", "right"), ("speed-up", "right"), ("cold", "right")],
+            [
+                ("program", "left"),
+                ("XLA cold µs", "right"),
+                ("warm µs", "right"),
+                ("speed-up cold", "right"),
+                ("warm", "right"),
+                ("calibrated cold", "right"),
+                ("warm", "right"),
+            ],
             [_cells(one.name, one.tuned) for one in tuned if one.tuned is not None],
         )
     for one in modules:
@@ -124,9 +132,12 @@ def _tune_dumps(options: argparse.Namespace) -> int:
 def _cells(name: str, tuned: Tuned) -> list[str]:
     return [
         name,
+        console.microseconds(tuned.xla.latency_cold_ps),
         console.microseconds(tuned.xla.latency_ps),
-        console.times(tuned.speedup),
         console.times(tuned.speedup_cold),
+        console.times(tuned.speedup),
+        console.times(tuned.speedup_calibrated_cold),
+        console.times(tuned.speedup_calibrated),
     ]
 
 

@@ -71,6 +71,7 @@ class MallocGameEnv(gymnasium.Env):
     bytes_weight, time_weight: what makes a run of the order game important; as Game's.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
     min_buffer_bytes, keep_free: as Game's.
+    prices: "compiler", those that the program has, or "calibrated", as calibrated() makes them.
     render_mode: "ansi" (text) or "rgb_array" (a picture of fast memory, time by address).
 
     InvalidInputError: a setting or a seed is out of range. step raises InvalidActionError for an
@@ -98,11 +99,13 @@ class MallocGameEnv(gymnasium.Env):
         address_cells: int = 32,
         min_buffer_bytes: int = 16 << 10,
         keep_free: float = 0.0,
+        prices: str = "compiler",
         render_mode: str | None = None,
     ) -> None:
         self.games = games_of(
             program,
             hardware,
+            prices,
             actions=actions,
             game=game,
             candidates=candidates,

@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 
 from mallocgame import _arguments, programs
+from mallocgame._calibration import priced
 from mallocgame._core import Game, Hardware, Program
 from mallocgame.errors import InvalidInputError
 from mallocgame.observation import layout, settings_of
@@ -27,9 +28,13 @@ def check_render_mode(mode: str | None) -> str | None:
 def games_of(
     program: ProgramLike | Sequence[ProgramLike],
     hardware: Hardware | str | os.PathLike[str] | None,
+    prices: str = "compiler",
     **options: Any,
 ) -> list[Game]:
-    """Makes a game of each program. InvalidInputError: there is none, or an option is wrong."""
+    """Makes a game of each program.
+
+    InvalidInputError: there is none, an option is wrong, or it can't have the prices of that name.
+    """
     several = (
         program if isinstance(program, Sequence) and not isinstance(program, str) else [program]
     )
@@ -38,6 +43,9 @@ def games_of(
     if not several:
         raise InvalidInputError("program: found none, allowed: one or more")
     loaded = [one if isinstance(one, Program) else programs.load_program(one) for one in several]
+    if prices != "compiler":  # They are made for the hardware, which is calibrated with them.
+        loaded = [priced(one, prices, hardware) for one in loaded]
+        hardware = None
     return [Game(one, hardware=hardware, **options) for one in loaded]
 
 

@@ -82,6 +82,7 @@ class VectorEnv(GymnasiumVectorEnv):
         address_cells: int = 32,
         min_buffer_bytes: int = 16 << 10,
         keep_free: float = 0.0,
+        prices: str = "compiler",
         assign: str = "drawn",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         threads: int = 0,
@@ -101,6 +102,7 @@ class VectorEnv(GymnasiumVectorEnv):
         self.games = games_of(
             program,
             hardware,
+            prices,
             actions=actions,
             game=game,
             candidates=candidates,

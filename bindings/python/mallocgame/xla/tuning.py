@@ -13,11 +13,20 @@ from typing import Any
 import numpy as np
 
 from mallocgame._bounds.bound import bound
+from mallocgame._calibration import calibrated_if_possible
 from mallocgame._core import Game, Plan, Report, simulate
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, shared
-from mallocgame.xla.claims import claimed_part, cost_ps, speedup
+from mallocgame.xla.claims import (
+    Calibrated,
+    calibrated_numbers,
+    calibrated_of,
+    claimed_part,
+    cost_ps,
+    is_faster,
+    speedup,
+)
 from mallocgame.xla.compiler import (
     Compiler,
     CompilerEndedError,
@@ -71,6 +80,7 @@ class Tuned:
     refused: tuple[str, ...]  # why plans were refused
     seconds: float
     interrupted: bool = False  # whether Ctrl-C ended it before its time was over
+    calibrated: Calibrated | None = None  # None: the program can't have calibrated prices
 
     @property
     def report(self) -> Report:
@@ -89,6 +99,16 @@ class Tuned:
     def speedup_cold(self) -> float:
         """The same speed-up with preloads as copies that wait."""
         return speedup(self.xla, self.report, cold=True)
+
+    @property
+    def speedup_calibrated(self) -> float | None:
+        """`speedup` at calibrated prices; None: there are none."""
+        return None if self.calibrated is None else self.calibrated.speedup
+
+    @property
+    def speedup_calibrated_cold(self) -> float | None:
+        """`speedup_cold` at calibrated prices; None: there are none."""
+        return None if self.calibrated is None else self.calibrated.speedup_cold
 
     @property
     def speedup_of(self) -> str:
@@ -141,7 +161,8 @@ def tune(
 ) -> Tuned:
     """Finds where the arrays of a JAX function lie best, and has XLA:TPU make the program of it.
 
-    By the compiler's own estimates it is never slower than XLA's default.
+    It is never slower than XLA's default, neither by the compiler's own estimates nor by calibrated
+    prices (docs/results/measured.md).
 
     function, args, target, fast_mib, name, preloads: as for capture().
     seconds: of wall time; what the compiler has begun is awaited.
@@ -194,7 +215,16 @@ def tune_capture(
         tuple(search.refused),
         time.monotonic() - begin,
         interrupted,
+        _calibrated(emitter.capture, best),
     )
+
+
+def _calibrated(capture: Capture, best: Emitted | None) -> Calibrated | None:
+    """Returns what the best program, or XLA's default, costs at calibrated prices."""
+    if best is not None:
+        return best.written.calibrated
+    xla = capture.xla_plan
+    return calibrated_of(capture.program, xla, xla, claimed_part(simulate(capture.program, xla)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,6 +235,8 @@ class Left:
     xla: Report  # what XLA's default costs
     bound_ps: int  # no plan has a lower latency, by the prices known
     priced: int  # placements of single instructions that were priced for it
+    calibrated_xla: Report | None = None  # `xla` at calibrated prices; None: there are none
+    calibrated_bound_ps: int | None = None  # `bound_ps` at calibrated prices
 
     @property
     def share(self) -> float:
@@ -212,9 +244,18 @@ class Left:
         return self.xla.latency_ps / self.bound_ps - 1.0 if self.bound_ps else 0.0
 
     @property
+    def share_calibrated(self) -> float | None:
+        """The same at calibrated prices; None: there are none."""
+        if self.calibrated_xla is None:
+            return None
+        least = self.calibrated_bound_ps
+        return self.calibrated_xla.latency_ps / least - 1.0 if least else 0.0
+
+    @property
     def is_worth_tuning(self) -> bool:
-        """Whether it is 2 % or more."""
-        return self.share >= _LEAST_LEFT
+        """Whether it is 2 % or more, at both sets of prices."""
+        calibrated = self.share_calibrated
+        return min(self.share, self.share if calibrated is None else calibrated) >= _LEAST_LEFT
 
 
 def what_is_left(
@@ -236,8 +277,17 @@ def what_is_left(
     program = emitter.capture.program
     assert program.xla_plan is not None, "the module after assignment has a plan"
     spent = time.monotonic() - begin
-    least = bound(program, "lp", seconds=max(1.0, seconds - spent))
-    return Left(emitter.capture, simulate(program, program.xla_plan), least.bound_ps, priced)
+    xla, made = program.xla_plan, calibrated_if_possible(program)
+    each = max(1.0, (seconds - spent) / (1 if made is None else 2))
+    least = bound(program, "lp", seconds=each)
+    left = Left(emitter.capture, simulate(program, xla), least.bound_ps, priced)
+    if made is None:
+        return left
+    return dataclasses.replace(
+        left,
+        calibrated_xla=simulate(made, xla.rebased_on(made)),
+        calibrated_bound_ps=bound(made, "lp", seconds=each).bound_ps,
+    )
 
 
 def keep(folder: str | os.PathLike[str], capture: Capture, emitted: Emitted) -> None:
@@ -253,6 +303,7 @@ def keep(folder: str | os.PathLike[str], capture: Capture, emitted: Emitted) -> 
         "speedup": speedup(xla, emitted.report),
         "speedup_cold": speedup(xla, emitted.report, cold=True),
         "speedup_of": claimed_part(xla),
+        **calibrated_numbers(emitted.written.calibrated),
         "estimate": NOTE,
     }
     TunedFolder(folder).keep(Key.of(capture), emitted.executable, about)
@@ -271,7 +322,7 @@ class _Search:
         self._tell = tell
         self._forbidden: set[int] = set()
         self._fast_bytes = captured.program.hardware.fast_bytes
-        self.best: Emitted | None = None  # no slower than XLA's default, warm and cold
+        self.best: Emitted | None = None  # faster than XLA's default by both sets of prices
 
     def run(self, until: float) -> None:
         """Searches. until: time.monotonic() after which no plan is begun."""
@@ -313,13 +364,11 @@ class _Search:
 
     def _take(self, written: Written) -> None:
         """Links a plan that is better than the best. CompilerRefusedError."""
-        report = written.report
-        is_allowed = (
-            report.latency_ps <= self.xla.latency_ps
-            and report.latency_cold_ps <= self.xla.latency_cold_ps
+        known = written.calibrated
+        is_allowed = is_faster(self.xla, written.report) and (
+            known is None or is_faster(known.xla, known.report)
         )
-        least = cost_ps(self.xla) if self.best is None else self.best.written.cost_ps
-        if is_allowed and written.cost_ps < least:
+        if is_allowed and (self.best is None or written.cost_ps < self.best.written.cost_ps):
             self.best = Emitted(written, self._emitter.link(written))
 
     def _learn(self, error: CompilerError, plan: Plan) -> None:
