@@ -238,8 +238,7 @@ void BindPriceLaw(py::module_& module) {
            py::arg("speed") = 1.0, py::arg("kernel") = 1.0,
            "A law of these figures. InvalidInputError names one that is not allowed.")
       .def_static(
-          "of",
-          [](const std::string& hardware) { return ValueOrRaise(PriceLawOf(hardware)); },
+          "of", [](const std::string& hardware) { return ValueOrRaise(PriceLawOf(hardware)); },
           py::arg("hardware"),
           "The law of the chip that a hardware is named after. InvalidInputError lists the chips.")
       .def_static(

@@ -17,8 +17,8 @@ constexpr absl::string_view kReduceOpcodes[] = {"reduce", "reduce-window", "sele
                                                 "sort"};
 // These give values another place or another layout, or name them.
 constexpr absl::string_view kMoveOpcodes[] = {
-    "bitcast",  "concatenate", "constant",      "copy",  "dynamic-slice", "get-tuple-element",
-    "parameter", "reshape",    "slice",         "transpose", "tuple"};
+    "bitcast",   "concatenate", "constant", "copy",      "dynamic-slice", "get-tuple-element",
+    "parameter", "reshape",     "slice",    "transpose", "tuple"};
 
 template <class List>
 bool IsIn(const List& list, absl::string_view opcode) {

@@ -211,8 +211,8 @@ CostModel::CostModel(std::shared_ptr<const Program> program, const Hardware& har
 Price CostModel::PriceOf(Tick tick, uint64_t fast_slots) const {
   const CostData& data = program_->cost();
   const InstructionCost& cost = data.instructions[tick];
-  Price price = data.has_prices() ? ProfilePrice(cost, fast_slots)
-                                                : RooflinePrice(cost, fast_slots);
+  Price price =
+      data.has_prices() ? ProfilePrice(cost, fast_slots) : RooflinePrice(cost, fast_slots);
   if (cost.link_ps > 0) AddLinkTime(cost, fast_slots, price);
   if (program_->instruction(tick).plain_copy) price.idle_ps = 0;
   return price;

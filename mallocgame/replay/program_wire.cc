@@ -135,15 +135,13 @@ absl::StatusOr<CostData> ReadCost(const Cost& wire) {
                       ReadList<int64_t>("pools", wire.pool_rows()));
   std::vector<PoolShape> pools;
   if (!wire.pool_work().empty()) {
-    MG_RETURN_IF_ERROR(
-        ColumnReader<PoolShape>("pools", pools)
-            .ReadEnum("work", wire.pool_work(), &PoolShape::work, WorkClass::kKernel)
-            .Read("element_bits", wire.pool_element_bits(), &PoolShape::element_bits)
-            .status());
+    MG_RETURN_IF_ERROR(ColumnReader<PoolShape>("pools", pools)
+                           .ReadEnum("work", wire.pool_work(), &PoolShape::work, WorkClass::kKernel)
+                           .Read("element_bits", wire.pool_element_bits(), &PoolShape::element_bits)
+                           .status());
     if (pools.size() != pool_rows.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("pools: ", pools.size(),
-                                                     " have a class of work, of ",
-                                                     pool_rows.size()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("pools: ", pools.size(), " have a class of work, of ", pool_rows.size()));
     }
   }
   pools.resize(pool_rows.size());

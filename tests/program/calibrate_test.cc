@@ -97,8 +97,8 @@ TEST_CASE("Calibrated hardware has what the law says, and the program another fi
 TEST_CASE("A predicted price keeps to the floor and to rows with more and less in fast memory") {
   // Kriging alone would say something between 4000 and 500 for each of the two others.
   const std::vector<CostRow> rows = {{0, 0, 3000}, {1, 1, 2700}};
-  const Calibrated made = MustCalibrate(OneInstruction(rows, WorkClass::kMatmul, 32),
-                                        {.main_share = 0.9, .speed = 1});
+  const Calibrated made =
+      MustCalibrate(OneInstruction(rows, WorkClass::kMatmul, 32), {.main_share = 0.9, .speed = 1});
   const CostModel model(made.program, made.hardware);
   const int64_t main = model.PriceOf(0, 0).time_ps, fast = model.PriceOf(0, 3).time_ps;
   CHECK(main == 3000);

@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "absl/strings/str_replace.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 

@@ -107,7 +107,9 @@ def calibrated_reports(
     if made is None:
         return None, None
     own = None if xla.report is None else program.xla_plan_for(hardware)
-    now, its = (one and mg.simulate(made, one.rebased_on(made)) for one in (plan, own))
+    now, its = (
+        None if one is None else mg.simulate(made, one.rebased_on(made)) for one in (plan, own)
+    )
     return now, its
 
 

@@ -79,8 +79,8 @@ def calibrated_of(program: Program, plan: Plan, xla: Plan, part: str) -> Calibra
     made = calibrated_if_possible(program)
     if made is None:
         return None
-    reports = (simulate(made, one.rebased_on(made)) for one in (plan, xla))
-    return Calibrated(*reports, part)
+    report, default = (simulate(made, one.rebased_on(made)) for one in (plan, xla))
+    return Calibrated(report, default, part)
 
 
 def is_faster(xla: Report, now: Report) -> bool:
@@ -92,13 +92,24 @@ def is_faster(xla: Report, now: Report) -> bool:
     )
 
 
-def calibrated_numbers(known: Calibrated | None) -> dict[str, float | int | None]:
-    """Returns latencies and speed-ups at calibrated prices, as JSON has them."""
-    return {
-        "calibrated_cold_ps": known and known.report.latency_cold_ps,
-        "calibrated_ps": known and known.report.latency_ps,
-        "xla_calibrated_cold_ps": known and known.xla.latency_cold_ps,
-        "xla_calibrated_ps": known and known.xla.latency_ps,
-        "speedup_calibrated_cold": known and known.speedup_cold,
-        "speedup_calibrated": known and known.speedup,
-    }
+def calibrated_numbers(known: Calibrated | None) -> dict[str, float | None]:
+    """Returns latencies and speed-ups at calibrated prices, as JSON has them; cold comes first."""
+    names = (
+        "calibrated_cold_ps",
+        "calibrated_ps",
+        "xla_calibrated_cold_ps",
+        "xla_calibrated_ps",
+        "speedup_calibrated_cold",
+        "speedup_calibrated",
+    )
+    if known is None:
+        return dict.fromkeys(names)
+    values = (
+        known.report.latency_cold_ps,
+        known.report.latency_ps,
+        known.xla.latency_cold_ps,
+        known.xla.latency_ps,
+        known.speedup_cold,
+        known.speedup,
+    )
+    return dict(zip(names, values, strict=True))
