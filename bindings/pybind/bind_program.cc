@@ -9,7 +9,6 @@
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/hardware/price_law.h"
 #include "mallocgame/program/calibrate.h"
 #include "mallocgame/program/program.h"
 
@@ -183,26 +182,9 @@ void BindHardware(py::module_& module) {
 }
 
 std::shared_ptr<ProgramHandle> CalibratedProgram(const ProgramHandle& handle,
-                                                 const std::optional<Hardware>& own_hardware,
-                                                 const std::optional<PriceLaw>& own_law) {
-  const Hardware hardware = HardwareOr(handle, own_hardware);
-  auto made = WithoutGil([&]() -> absl::StatusOr<ProgramFile> {
-    MG_RETURN_IF_ERROR(ValidateHardware(hardware));
-    PriceLaw law;
-    if (own_law) {
-      law = *own_law;
-    } else {
-      MG_ASSIGN_OR_RETURN(law, PriceLawOf(hardware.name));
-    }
-    MG_ASSIGN_OR_RETURN(const Calibrated calibrated,
-                        CalibratePrices(handle.program(), hardware, law));
-    ProgramFile file = handle.file;
-    if (handle.XlaPlanFor(hardware) == nullptr) file.xla_plan.reset();
-    file.program = calibrated.program;
-    file.hardware = calibrated.hardware;
-    if (file.xla_plan) file.xla_plan->program_fingerprint = file.program->fingerprint();
-    return file;
-  });
+                                                 const std::optional<Hardware>& hardware,
+                                                 const std::optional<PriceLaw>& law) {
+  auto made = WithoutGil([&] { return CalibratedFile(handle, HardwareOr(handle, hardware), law); });
   return std::make_shared<ProgramHandle>(ProgramHandle{ValueOrRaise(std::move(made))});
 }
 
@@ -276,6 +258,22 @@ void BindPriceLaw(py::module_& module) {
 }
 
 }  // namespace
+
+absl::StatusOr<ProgramFile> CalibratedFile(const ProgramHandle& handle, const Hardware& hardware,
+                                           std::optional<PriceLaw> law) {
+  MG_RETURN_IF_ERROR(ValidateHardware(hardware));
+  if (!law) {
+    MG_ASSIGN_OR_RETURN(law, PriceLawOf(hardware.name));
+  }
+  MG_ASSIGN_OR_RETURN(const Calibrated calibrated,
+                      CalibratePrices(handle.program(), hardware, *law));
+  ProgramFile file = handle.file;
+  if (handle.XlaPlanFor(hardware) == nullptr) file.xla_plan.reset();
+  file.program = calibrated.program;
+  file.hardware = calibrated.hardware;
+  if (file.xla_plan) file.xla_plan->program_fingerprint = file.program->fingerprint();
+  return file;
+}
 
 void BindProgram(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(InstructionRow, kind, plain_copy, results_in_main, region, logical_time,

@@ -16,7 +16,6 @@ from typing import Any
 from mallocgame._bounds.bound import Bound, bound
 from mallocgame._bounds.optimal_placement import OptimalMap, optimal_map
 from mallocgame._bounds.prices import prices
-from mallocgame._calibration import simulate
 from mallocgame._core import (
     COPY,
     COPY_EARLY,
@@ -47,6 +46,7 @@ from mallocgame._core import (
     all_main_plan,
     calibrated,
     check_offsets,
+    simulate,
     solve_offsets,
     solver_names,
     validate,

@@ -1,7 +1,7 @@
 """The two sets of prices that a plan is judged by: the compiler's, and calibrated ones."""
 
-from mallocgame import _arguments, _core
-from mallocgame._core import Hardware, Plan, Program, Report, calibrated
+from mallocgame import _arguments
+from mallocgame._core import Hardware, Program, calibrated
 from mallocgame.errors import InvalidInputError
 
 PRICES = ("compiler", "calibrated")
@@ -21,21 +21,3 @@ def calibrated_if_possible(program: Program, hardware: Hardware | None = None) -
         return priced(program, _CALIBRATED, hardware)
     except InvalidInputError:
         return None
-
-
-def simulate(
-    program: Program, plan: Plan, hardware: Hardware | None = None, prices: str = "compiler"
-) -> Report:
-    """Returns what a plan costs.
-
-    hardware: None is the program's own.
-    prices: "compiler", those that the program has, or "calibrated", those after a law that was
-    fitted to published measurements. calibrated() makes a program that keeps them.
-
-    InvalidInputError: the plan is not one of this program, or it can't have calibrated prices.
-    """
-    made = priced(program, prices, hardware)
-    if made is program:
-        return _core.simulate(program, plan, hardware)
-    _core.simulate(program, plan, hardware)  # It refuses what is no plan of the program.
-    return _core.simulate(made, plan.rebased_on(made))

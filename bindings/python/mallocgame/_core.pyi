@@ -821,10 +821,16 @@ def calibrated(
     doesn't say what kind of work its instructions do, or there is no law of the chip.
     """
 
-def simulate(program: Program, plan: Plan, hardware: Hardware | None = None) -> Report:
+def simulate(
+    program: Program, plan: Plan, hardware: Hardware | None = None, prices: str = "compiler"
+) -> Report:
     """Returns what a plan costs.
 
-    InvalidInputError: the plan is not one of this program.
+    hardware: None is the program's own.
+    prices: "compiler", those that the program has, or "calibrated"; calibrated() makes a program
+    that keeps these.
+
+    InvalidInputError: the plan is not one of this program, or that can't have calibrated prices.
     """
 
 def timeline(program: Program, plan: Plan, hardware: Hardware | None = None) -> NDArray[np.void]:

@@ -165,10 +165,14 @@ def emitted_row(captured: Capture, report: Report, plan: Plan, program: Program)
 
 def print_latencies(row: Row) -> None:
     """Prints XLA's default, and what was emitted in its place."""
-    rows = [
-        ("XLA's default", "default_cold_ps", "default_ps", "xla_calibrated_cold_ps"),
-        ("emitted", "latency_cold_ps", "latency_ps", "calibrated_cold_ps"),
-    ]
+    times = {
+        "XLA's default": (
+            *("default_cold_ps", "default_ps"),
+            *("xla_calibrated_cold_ps", "xla_calibrated_ps"),
+        ),
+        "emitted": ("latency_cold_ps", "latency_ps", "calibrated_cold_ps", "calibrated_ps"),
+    }
+    speedups = ("speedup_cold", "speedup", "speedup_calibrated_cold", "speedup_calibrated")
     console.print_table(
         [
             ("", "left"),
@@ -179,30 +183,13 @@ def print_latencies(row: Row) -> None:
         ],
         [
             *(
-                [
-                    name,
-                    *(
-                        console.microseconds(row[key])
-                        for key in (*keys, keys[-1].replace("_cold", ""))
-                    ),
-                ]
-                for name, *keys in rows
+                [name, *(console.microseconds(row[key]) for key in keys)]
+                for name, keys in times.items()
             ),
-            [
-                "speed-up",
-                *(
-                    console.times(row[key])
-                    for key in (
-                        "speedup_cold",
-                        "speedup",
-                        "speedup_calibrated_cold",
-                        "speedup_calibrated",
-                    )
-                ),
-            ],
+            ["speed-up", *(console.times(row[key]) for key in speedups)],
         ],
     )
-    if row["calibrated_ps"] is None:
+    if row["calibrated_ps"] is None and row["xla_invalid"] is None:
         console.print_line("This program can't have calibrated prices.")
     if row["speedup_of"] != WHOLE:
         console.print_line(f"The speed-up is of {row['speedup_of']}.")
