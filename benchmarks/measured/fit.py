@@ -37,8 +37,10 @@ FREE = {
 }
 # The clock that public flops imply, over the compiler's. It is not fitted.
 CLOCK = {"tpu_v5p": 1.75 / 1.5, "tpu7x": 2.2 / 1.9}
-# Cores that share an instruction, of which the compiler prices one. It is not fitted.
+# Cores that share an instruction, of which the compiler prices one. It is not fitted, but seen on
+# these points only.
 CORES = {"tpu_v5p": 2}
+CORES_SEEN_BY = ("tokamax", "tpu_v5p")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +72,7 @@ def main() -> int:
     """Prints what was fitted and how well it does."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--write", action="store_true", help="write coefficients.json")
+    parser.add_argument("--write", action="store_true", help="write the library's figures")
     options = parser.parse_args()
     sources, points = load()
     rows = rows_of(options.folder, points, sources)
@@ -182,7 +184,7 @@ def _by_group(
 def figures_text(rows: Sequence[Row], values: Values) -> str:
     """Returns the file of the library's figures, each with where it is from."""
     counted = {chip: sum(row.point.chip == chip for row in rows) for chip in CHIPS}
-    lines = ["// The figures of price_law.cc. benchmarks/measured/fit.py --write wrote this file."]
+    lines = ["// The figures of price_law.cc. benchmarks/measured/fit.py --write writes this file."]
     for chip, law in laws(values).items():
         latency = "tpuasm: 0.36 to 0.46 µs"
         sources = (
@@ -211,10 +213,11 @@ def _achieved_from(chip: str) -> str:
 
 
 def _law(chip: str, values: Values, without: str) -> mg.PriceLaw:
+    cores = 1 if without in CORES_SEEN_BY else CORES.get(chip, 1)
     return mg.PriceLaw(
         main_share=_share(BORROWED.get(chip, chip), without),
         copy_latency_ps=COPY_LATENCY_PS,
-        speed=values["speed"] / CLOCK.get(chip, 1.0) / CORES.get(chip, 1),
+        speed=values["speed"] / CLOCK.get(chip, 1.0) / cores,
         kernel=min(1.0, values["kernel"]),
     )
 
