@@ -49,7 +49,7 @@ struct Hardware {
   // The time that a transfer of `bytes` takes on the main-memory channel, in picoseconds, rounded
   // up. At most 2^60 (13 days); 0 for bytes <= 0.
   int64_t TransferPs(int64_t bytes) const;
-  // The time that a copy of `bytes` holds the channel: TransferPs and the latency. 0 for bytes <= 0.
+  // The time that a copy of `bytes` holds the channel: TransferPs and the latency; 0 for <= 0.
   int64_t CopyPs(int64_t bytes) const;
   // `cycles` in picoseconds, rounded to nearest. At most 2^60; 0 for cycles <= 0.
   int64_t CyclesToPs(int64_t cycles) const;

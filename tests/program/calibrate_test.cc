@@ -78,7 +78,7 @@ TEST_CASE("A matmul is not faster than the chip's peak, unless the compiler says
   data.cost.instructions[0].flops = 5000;
   CHECK(Cycles(*MustCalibrate(data, law).program) == std::vector<int64_t>{5000, 4000});
   data.cost.pools[0].work = WorkClass::kVector;
-  CHECK(Cycles(*MustCalibrate(data, law).program) == std::vector<int64_t>{2000, 1000});
+  CHECK(Cycles(*MustCalibrate(data, law).program) == std::vector<int64_t>{2000, 500});
 }
 
 TEST_CASE("Calibrated hardware has what the law says, and the program another fingerprint") {
