@@ -96,6 +96,8 @@ def carried_out(row: dict) -> float | None:
 
 
 def print_markdown(heads: tuple[str, ...], rows: dict[str, list[str]]) -> None:
+    if not rows:
+        return
     print(f"| program | {' | '.join(heads)} |\n| --- |{' --: |' * len(heads)}")
     for name, cells in rows.items():
         print(f"| `{name}` | {' | '.join(cells)} |")
