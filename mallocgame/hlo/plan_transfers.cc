@@ -81,7 +81,7 @@ void CutAtTiles(const ShapeProto& shape, PlanTransfers& all, const PlanTransfer&
     }
     piece.dropped = true;
   }
-  // The compiler gives a slice that is shorter than a tile smaller tiles, so that it can't be a part
+  // The compiler gives a slice that is shorter than a tile smaller tiles, so that it can't be part
   // of what is tiled by larger ones: what a last tile lacks, another makes up.
   if (const int64_t rows = std::ssize(owner); rows > 1 && shape.dimensions(dimension) % tile != 0) {
     int32_t& last = owner[rows - 1];
