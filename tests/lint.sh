@@ -22,7 +22,7 @@ for argument in "$@"; do
   esac
 done
 for tool in clang-format clang-tidy ruff mypy; do
-  [[ -x $bin/$tool ]] || { echo "lint: no $bin/$tool: run .ci/setup test first" >&2; exit 2; }
+  [[ -x $bin/$tool ]] || { echo "lint: no $bin/$tool: run .ci/setup full first" >&2; exit 2; }
 done
 
 echo "== lint: clang-format"

@@ -94,7 +94,7 @@ def test_multiprocessing_forks_it_too():
     for process in processes:
         process.start()
     try:
-        assert [queue.get(timeout=60) for _ in processes] == [expected] * 2
+        assert [queue.get(timeout=600) for _ in processes] == [expected] * 2
     finally:
         for process in processes:
             process.join(10)

@@ -107,6 +107,7 @@ def test_text_without_its_first_line():
     assert program.counts["unscheduled_computations"] == 3
 
 
+@pytest.mark.full
 def test_text_as_jax_prints_it():
     jax = pytest.importorskip("jax")
     compiled = jax.jit(lambda a, b: jax.numpy.tanh(a @ b) @ b).lower(
