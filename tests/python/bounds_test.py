@@ -89,7 +89,7 @@ def test_bounds_of_random_programs_are_below_every_plan(count, integer, tmp_path
     pytest.importorskip("highspy")
     reached = better = variations = integer_reached = integer_better = 0
     for seed, program in enumerate(tiny_programs(count, tmp_path)):
-        least, lp = mg.bound(program), mg.bound(program, "lp")
+        least, lp = mg.bound(program), mg.bound(program, "lp", seconds=0)
         assert (least.name, least.status, lp.name, lp.status) == (
             "no-contention",
             "optimal",
@@ -125,7 +125,7 @@ def test_no_contention_of_the_corpus(name):
 def test_lp_of_the_corpus(name):
     pytest.importorskip("highspy")
     program = mg.load_program(name)
-    lp = mg.bound(program, "lp")
+    lp = mg.bound(program, "lp", seconds=0)
     assert lp.status == "optimal" and lp.bound_ps >= mg.bound(program).bound_ps
     assert lp.bound_ps <= mg.simulate(program, program.xla_plan).latency_ps
     for solver in ("greedy", "random", "anneal"):
@@ -153,11 +153,12 @@ def test_small_buffers_can_take_space_too():
     """The fewer are free, the higher the bound; a good plan is above it all the same."""
     pytest.importorskip("highspy")
     program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
-    free, none_free = mg.bound(program, "lp"), mg.bound(program, "lp", free_below_bytes=0)
+    free = mg.bound(program, "lp", seconds=0)
+    none_free = mg.bound(program, "lp", free_below_bytes=0, seconds=0)
     assert (free.status, none_free.status) == ("optimal", "optimal")
     found = mg.solve(program, "priority", seconds=0, evaluations=5000).report.latency_ps
     assert free.bound_ps < none_free.bound_ps <= found
-    all_free = mg.bound(program, "lp", free_below_bytes=program.hardware.fast_bytes + 1)
+    all_free = mg.bound(program, "lp", free_below_bytes=program.hardware.fast_bytes + 1, seconds=0)
     assert mg.bound(program).bound_ps <= all_free.bound_ps < free.bound_ps
 
 
@@ -166,7 +167,7 @@ def test_a_value_is_not_copied_before_its_writer_is_done():
     pytest.importorskip("highspy")
     program = mg.load_program("alphatensor_b4.tpu_v4i")
     found = mg.solve(program, "priority", seconds=0, evaluations=3_000).report.latency_ps
-    assert found <= 1.002 * mg.bound(program, "lp").bound_ps
+    assert found <= 1.002 * mg.bound(program, "lp", seconds=0).bound_ps
 
 
 @pytest.mark.parametrize("name", ["lp", "milp"])
