@@ -13,6 +13,8 @@ from conftest import SOURCE_ROOT
 import mallocgame as mg
 from mallocgame.programs import module_forms
 
+pytestmark = pytest.mark.full
+
 MODULE = (
     SOURCE_ROOT / "benchmarks/programs/hlo/core/tpu_v4i/gcn_dense_2048/pre_msa.hlo.pb.gz"
 ).read_bytes()
@@ -107,7 +109,6 @@ def test_text_without_its_first_line():
     assert program.counts["unscheduled_computations"] == 3
 
 
-@pytest.mark.full
 def test_text_as_jax_prints_it():
     jax = pytest.importorskip("jax")
     compiled = jax.jit(lambda a, b: jax.numpy.tanh(a @ b) @ b).lower(
