@@ -22,6 +22,8 @@ from mallocgame.errors import how_to_install
 
 pytest.importorskip("rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]")
 
+pytestmark = pytest.mark.full
+
 LEVELS = {  # name: split and family
     "resnet50_b1.tpu_v4i@c20b50": ("test", "convolution"),
     "wavernn_64steps_b8.tpu_v5e@c20b50": ("test", "recurrent"),

@@ -18,6 +18,8 @@ from conftest import again, half_played
 
 import mallocgame as mg
 
+pytestmark = pytest.mark.full
+
 PROGRAM = "wavernn_64steps_b8.tpu_v4i"
 
 
@@ -364,7 +366,7 @@ def test_everything_comes_back_from_another_process():
     left = ("Jitted", *(type(one).__name__ for one in of_openspiel()))
     sent = [one for one in examples() if type(one).__name__ not in left]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        returned = pool.apply_async(copy.copy, (sent,)).get(timeout=120)
+        returned = pool.apply_async(copy.copy, (sent,)).get(timeout=600)
     for one, other in zip(sent, returned, strict=True):
         assert_the_same(one, other)
 

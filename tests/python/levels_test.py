@@ -153,6 +153,7 @@ def made(tmp_path_factory):
     return folder, [*wanted, refused]
 
 
+@pytest.mark.weekly
 def test_a_program_is_made_again(made):
     """But for its prices: those of the set are from whole compiles."""
     folder, wanted = made
@@ -166,6 +167,7 @@ def test_a_program_is_made_again(made):
     assert own.latency_ps == before.latency_ps
 
 
+@pytest.mark.weekly
 def test_making_goes_on_where_it_was(made, monkeypatch):
     folder, wanted = made
     path = folder / "programs" / f"{wanted[0].name}.mgp"
@@ -175,6 +177,7 @@ def test_making_goes_on_where_it_was(made, monkeypatch):
     assert path.stat().st_mtime_ns == before
 
 
+@pytest.mark.weekly
 def test_a_compiler_that_is_killed_makes_no_program():
     pytest.importorskip("jax", reason="programs are made with JAX")
     children = pathlib.Path(f"/proc/{os.getpid()}/task/{threading.get_native_id()}/children")
@@ -199,6 +202,7 @@ def test_a_compiler_that_is_killed_makes_no_program():
     assert len(killed) == 2
 
 
+@pytest.mark.weekly
 def test_a_set_is_described_and_packed(made, monkeypatch, capsys):
     folder, wanted = made
     monkeypatch.setattr(making, "suite", lambda name: ["wavernn_64steps_b8.tpu_v4i"])

@@ -47,6 +47,7 @@ def test_every_point_says_what_where_and_how():
         assert point.data in {"random", "zero weights"} and point.where and point.kind, point.id
 
 
+@pytest.mark.full
 def test_every_function_can_be_made():
     pytest.importorskip("jax")
     for point in module("points").load()[1]:
@@ -144,6 +145,7 @@ def test_a_calibrated_program_keeps_to_the_bytes(program):
             assert time >= floor
 
 
+@pytest.mark.weekly
 def test_a_tiny_function_is_captured_and_priced(tmp_path):
     pytest.importorskip("libtpu")
     points, predict = module("points"), module("predict")

@@ -283,6 +283,7 @@ def minari(tmp_path, monkeypatch):
     return pytest.importorskip("minari", reason="pip install 'mallocgame[offline]'")
 
 
+@pytest.mark.full
 def test_minari_gives_back_what_was_written(episodes, minari):
     offline.write_minari(iter(episodes), "mallocgame/test-v0", author="a", description="b")
     dataset = minari.load_dataset("mallocgame/test-v0")
@@ -308,6 +309,7 @@ def test_minari_gives_back_what_was_written(episodes, minari):
         assert fact["observation"] == mg.OBSERVATION_VERSION
 
 
+@pytest.mark.full
 def test_minari_refuses_what_it_cannot_hold(episodes, minari, monkeypatch):
     with pytest.raises(mg.InvalidInputError, match="allowed: NAME-vN"):
         offline.write_minari(episodes, "no version")
@@ -333,6 +335,7 @@ def test_minari_refuses_what_it_cannot_hold(episodes, minari, monkeypatch):
 # --- the command
 
 
+@pytest.mark.full
 def test_the_command_goes_on_where_it_was(command, tmp_path, monkeypatch, level_set, minari):
     data = tmp_path / "data"
     played = []
