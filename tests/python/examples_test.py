@@ -82,6 +82,7 @@ def test_offline_rl(tmp_path):
             "hardware": program.hardware.name,
             "peak_bytes": 8 << 20,
             "level": f"{name}@c40",
+            "variants": {"c40": {}},
         }
         for (name, program), split in zip(programs.items(), ("train", "validation"), strict=True)
     }

@@ -16,7 +16,8 @@ from mallocgame import offline
 from mallocgame._cli import main as cli
 from mallocgame._levels import levels
 from mallocgame._levels.describing import peak_bytes
-from mallocgame._levels.level_sets import INDEX, PROGRAMS, write_archive
+from mallocgame._levels.level_sets import FORMAT, INDEX, PROGRAMS, write_archive
+from mallocgame._levels.splits import VARIANTS
 from mallocgame.offline import making
 
 WAVERNN = "wavernn_64steps_b8.tpu_v5e"  # whose instructions wait for small buffers
@@ -38,9 +39,10 @@ def level_set(tmp_path_factory):
             "hardware": name.rpartition(".")[2],
             "peak_bytes": peak_bytes(program),
             "fingerprint": program.fingerprint,
+            "variants": {variant.text: {} for variant in VARIANTS},
         }
     write_archive(path / PROGRAMS, files, zipfile.ZIP_STORED)
-    (path / INDEX).write_text(json.dumps({"format": 1, "programs": index, "left_out": {}}))
+    (path / INDEX).write_text(json.dumps({"format": FORMAT, "programs": index, "left_out": {}}))
     return path
 
 

@@ -59,6 +59,20 @@ def test_maskable_ppo(tmp_path):
     assert "after 3072 steps" in output  # It learns after each 1024.
 
 
+def test_from_levels_to_a_judged_submission(tmp_path):
+    pytest.importorskip(
+        "sb3_contrib", reason="sb3_contrib isn't installed: pip install 'mallocgame[rl]'"
+    )
+    pytest.importorskip(
+        "rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]"
+    )
+    command = run(str(ROOT / "examples" / "sb3_levels.py"), "plans", "4096", folder=tmp_path)
+    name, *arguments = command.split()
+    assert name == "mallocgame"
+    table = run("-m", "mallocgame", *arguments, folder=tmp_path)
+    assert "plans" in table and "no plan" in table
+
+
 def test_graph_network(tmp_path):
     pytest.importorskip(
         "torch_geometric", reason="torch_geometric isn't installed: pip install 'mallocgame[rl]'"
