@@ -2,15 +2,16 @@
 
 The programs are those of a suite; the contended ones if nothing is given.
 
-    python benchmarks/quality/tune_table.py FOLDER [--suite contended|cloud|sharded] [--seconds 60]
-        [--jobs 1 | --ray ADDRESS] [--no-cache] [PROGRAM...]
+    python benchmarks/quality/tune_table.py FOLDER [--suite contended|cloud|sharded|unseen]
+        [--seconds 60] [--jobs 1 | --ray ADDRESS] [--no-cache] [PROGRAM...]
 
 Tunes program by program and keeps each answer in FOLDER, so that it can be interrupted and goes on
 where it stopped; a program in FOLDER is not tuned again. Bundled ones are solved by `portfolio`
 too, by the prices they come with. Then prints the Markdown of docs/results/tpu.md and of
 docs/results/suites.md, and the means. *Carried out* is the log of the speed-up as a share of the
 log of portfolio's: 1 is all of what the model gains, and more is possible, because bundled prices
-are fewer. PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are called.
+are fewer. PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are called; the suite `unseen` has the
+programs of unseen_programs.py instead.
 Needs mallocgame[xla] and no TPU. Exits 1 if a program is slower than XLA's or couldn't be tuned.
 """
 
@@ -25,6 +26,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import unseen_programs  # type: ignore[import-not-found]
+
 import mallocgame as mg
 from mallocgame._cli.parser import add_workers, workers
 from mallocgame._jobs import run_jobs
@@ -32,6 +35,7 @@ from mallocgame.programs import SUITES, suite
 from mallocgame.xla.sources import workloads
 from mallocgame.xla.targets import bundled_target
 
+UNSEEN = "unseen"
 BOUNDS = pathlib.Path(mg.__file__).parent / "programs/suites.json"
 # The speed-ups of a row, cold first: the heading and the words for each. Programs that can't have
 # calibrated prices have none of those.
@@ -47,7 +51,9 @@ LEAST_GAIN = 1.002  # Of less in the model there is no share.
 def answer_of(*arguments: str) -> dict | None:
     """Returns what a command of mallocgame prints with --json; None if it fails."""
     command = [sys.executable, "-m", "mallocgame", *arguments, "--json"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    # There a module is found that a program is named from.
+    folder = pathlib.Path(__file__).parent
+    done = subprocess.run(command, stdout=subprocess.PIPE, cwd=folder, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
@@ -57,10 +63,19 @@ def write(row: dict, path: pathlib.Path) -> None:
     partial.rename(path)
 
 
+def names_of(chosen: str) -> list[str]:
+    """Returns the programs of a suite."""
+    if chosen != UNSEEN:
+        return suite(chosen)
+    return [f"{n}.{chip}" for n in unseen_programs.PROGRAMS for chip in unseen_programs.HARDWARE]
+
+
 def tune(seconds: float, more: tuple[str, ...], program: str) -> dict | None:
     """Returns the row of one program; None if there is none."""
     workload, hardware = program.split(".")
-    if workload not in workloads():
+    if workload in unseen_programs.PROGRAMS:
+        workload = f"{unseen_programs.__name__}:{workload}"
+    elif workload not in workloads():
         print(f"{program}: left out, it is no workload of examples/workloads", file=sys.stderr)
         return None
     target = bundled_target(hardware)
@@ -93,6 +108,8 @@ def times(speedup: float | None) -> str:
 
 
 def print_markdown(heads: tuple[str, ...], rows: dict[str, list[str]]) -> None:
+    if not rows:
+        return
     print(f"| program | {' | '.join(heads)} |\n| --- |{' --: |' * len(heads)}")
     for name, cells in rows.items():
         print(f"| `{name}` | {' | '.join(cells)} |")
@@ -171,7 +188,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="those of the suite")
-    parser.add_argument("--suite", choices=SUITES, default="contended", help="(contended)")
+    chosen = (*SUITES, UNSEEN)
+    parser.add_argument("--suite", choices=chosen, default="contended", help="(contended)")
     parser.add_argument("--seconds", type=float, default=60, help="for each program (60)")
     parser.add_argument(
         "--model-seconds", type=float, default=8, help="of portfolio for each bundled one (8)"
@@ -180,7 +198,7 @@ def main() -> int:
     add_workers(parser, 1, "programs side by side (1)")
     options = parser.parse_intermixed_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    names = options.programs or suite(options.suite)
+    names = options.programs or names_of(options.suite)
     paths = {name: options.folder / f"{name}.json" for name in names}
     with workers(options, here=True) as several:
         more = ("--no-cache",) if options.no_cache else ()

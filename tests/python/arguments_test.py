@@ -263,6 +263,7 @@ def test_settings_of_openspiel(settings):
     refused(lambda: MallocGame(settings), next(iter(settings)))
 
 
+@pytest.mark.weekly
 def test_settings_of_rllib():
     pytest.importorskip("ray", reason="pip install 'mallocgame[rllib]'")
     rllib = pytest.importorskip("mallocgame.rllib", exc_type=ImportError)

@@ -46,6 +46,7 @@ def test_every_point_says_what_where_and_how():
         assert point.data in {"random", "zero weights"} and point.where and point.kind, point.id
 
 
+@pytest.mark.full
 def test_every_function_can_be_made():
     pytest.importorskip("jax")
     for point in module("points").load()[1]:

@@ -15,7 +15,8 @@ COPY: int
 NOCOPY: int
 COPY_EARLY: int
 MAX_CANDIDATES: int  # that an order game may show
-RULES_VERSION: int  # goes up when a rule changes
+RULES_VERSION: int  # goes up when a rule of the time game changes
+ORDER_RULES_VERSION: int  # of the order game
 OBSERVATION_VERSION: int  # goes up when what an observation says changes
 
 # Kinds of accesses: the column `kind` of Program.accesses.
@@ -551,10 +552,13 @@ class ProgramGraph:
 class Environment:
     """One game after the other, with observations; MallocGameEnv wraps it."""
 
-    def __init__(self, games: Sequence[Game], settings: dict[str, int], as_dict: bool) -> None:
+    def __init__(
+        self, games: Sequence[Game], settings: dict[str, int], as_dict: bool, names: Sequence[str]
+    ) -> None:
         """Each episode draws one of the games.
 
-        settings: of the observation. as_dict: named parts, else one flat array.
+        settings: of the observation. as_dict: named parts, else one flat array. names: what infos
+        call the games.
         """
     @property
     def game_index(self) -> int:
@@ -625,6 +629,8 @@ class EnvironmentBatch:
         """
     def state(self, index: int) -> State:
         """Returns a copy of the state of one environment."""
+    def game_indices(self) -> NDArray[np.int32]:
+        """Returns for each environment the index of the game that it plays."""
     def points(self) -> list[tuple[int, int, bytes]]:
         """Returns where each is: seed, episode of that seed, and its actions so far."""
     def resume(
@@ -737,7 +743,7 @@ class GameLog:
         """The hardware that was played on."""
     @property
     def rules_version(self) -> int:
-        """The RULES_VERSION of the rules that were played."""
+        """The RULES_VERSION or ORDER_RULES_VERSION of the rules that were played."""
     @property
     def solver(self) -> str:
         """The name of the solver that played; empty if it is not known."""
