@@ -145,7 +145,8 @@ class PriceLaw:
     @property
     def kernel(self) -> float:
         """The share of the chip's flops that a kernel without a price reaches."""
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object) -> bool:
+        """Says whether all figures are the same."""
 
 @final
 class Program:

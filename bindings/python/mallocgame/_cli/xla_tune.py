@@ -21,7 +21,7 @@ from mallocgame._cli.xla_shared import (
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import is_capture
 from mallocgame.xla.dumps import TunedModule, tune_dumps
-from mallocgame.xla.tuning import Tuned, tune_capture
+from mallocgame.xla.tuning import BOTH, PRICES, Tuned, tune_capture
 
 
 def register(actions: parser.Commands) -> None:
@@ -36,6 +36,13 @@ def register(actions: parser.Commands) -> None:
     add_time(command, 60.0, "wall time of all")
     add_folder(command)
     add_compiler(command)
+    command.add_argument(
+        "--prices",
+        choices=PRICES,
+        default=BOTH,
+        help="by which a plan has to be faster: the compiler's and calibrated ones, or the "
+        "compiler's alone (both)",
+    )
     parser.add_workers(
         command,
         None,
@@ -64,6 +71,7 @@ def _tune(options: argparse.Namespace) -> int:
             work.tell,
             options.output,
             options.jobs,
+            options.prices,
         )
     row = _tuned_row(tuned) | {"seed": options.seed}
     status = parser.INTERRUPTED if tuned.interrupted else parser.OK

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from mallocgame import _arguments
 from mallocgame._bounds.bound import bound
-from mallocgame._calibration import calibrated_if_possible
+from mallocgame._calibration import calibrated_if_possible, priced
 from mallocgame._core import Game, Plan, Report, simulate
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
@@ -37,6 +38,8 @@ from mallocgame.xla.emitting import Emitter, PlanRefusedError, Tell, Written, me
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
 NOTE = "static estimates of the compiler with simulated copies, not a measurement on a chip"
+
+BOTH, COMPILER = PRICES = ("both", "compiler")  # by which a plan has to be faster
 
 _SOLVER = "portfolio"
 _FIRST_SECONDS, _MOST_SECONDS = 1.0, 20.0  # for one plan
@@ -158,16 +161,18 @@ def tune(
     preloads: int | None = None,
     options: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    prices: str = BOTH,
 ) -> Tuned:
     """Finds where the arrays of a JAX function lie best, and has XLA:TPU make the program of it.
 
-    It is never slower than XLA's default, neither by the compiler's own estimates nor by calibrated
-    prices (docs/results/measured.md).
+    It is never slower than XLA's default, neither by the compiler's own estimates nor, unless that
+    is said otherwise, by calibrated prices (docs/results/measured.md).
 
     function, args, target, fast_mib, name, preloads: as for capture().
     seconds: of wall time; what the compiler has begun is awaited.
     options: a folder in which jit() finds the program.
     jobs: how many compilers price instructions side by side; None is one for each processor.
+    prices: "both", or "compiler": calibrated ones don't matter.
 
     Ctrl-C ends it too, once the program is captured. Then the best so far comes back.
     """
@@ -183,7 +188,7 @@ def tune(
         preloads=preloads,
     )
     left = max(0.0, seconds - (time.monotonic() - begin))
-    return tune_capture(captured, left, seed, compiler, tell, options, jobs)
+    return tune_capture(captured, left, seed, compiler, tell, options, jobs, prices)
 
 
 def tune_capture(
@@ -194,11 +199,13 @@ def tune_capture(
     tell: Tell = quiet,
     options: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    prices: str = BOTH,
 ) -> Tuned:
     """Tunes a program that is captured already, as tune() does."""
     begin = time.monotonic()
+    by_both = _arguments.one_of("prices", prices, PRICES) == BOTH
     with shared(compiler, capture.target) as ask, Emitter(capture, ask, jobs, tell) as emitter:
-        search = _Search(emitter, seed, tell)
+        search = _Search(emitter, seed, tell, by_both)
         interrupted = False
         try:
             search.run(begin + seconds)
@@ -312,7 +319,7 @@ def keep(folder: str | os.PathLike[str], capture: Capture, emitted: Emitted) -> 
 class _Search:
     """Solves for one plan after another, each with the prices of those before."""
 
-    def __init__(self, emitter: Emitter, seed: int, tell: Tell) -> None:
+    def __init__(self, emitter: Emitter, seed: int, tell: Tell, by_both: bool) -> None:
         captured = emitter.capture
         self.xla = simulate(captured.program, captured.xla_plan)
         self.plans = 0
@@ -322,7 +329,9 @@ class _Search:
         self._tell = tell
         self._forbidden: set[int] = set()
         self._fast_bytes = captured.program.hardware.fast_bytes
-        self.best: Emitted | None = None  # faster than XLA's default by both sets of prices
+        self.best: Emitted | None = None  # faster than XLA's default
+        self._by_both = by_both and calibrated_if_possible(captured.program) is not None
+        self._best_gain = 1.0  # of `best`, by the prices by which it is the least
 
     def run(self, until: float) -> None:
         """Searches. until: time.monotonic() after which no plan is begun."""
@@ -332,22 +341,28 @@ class _Search:
         self._tell(f"{priced} placements of single instructions priced")
         seconds, fruitless = _FIRST_SECONDS, 0
         while fruitless < _PATIENCE:
-            left = until - time.monotonic()
-            if left < _LEAST_SECONDS:
-                return
-            before = self.best
-            was_right = self._round(min(seconds, max(_LEAST_SECONDS, _SHARE * left)))
+            before, was_right = self.best, True
+            # What is best by one set of prices may be slower by the other: both have their turn.
+            for calibrated in (False, True) if self._by_both else (False,):
+                left = until - time.monotonic()
+                if left < _LEAST_SECONDS:
+                    return
+                given = min(seconds, max(_LEAST_SECONDS, _SHARE * left))
+                was_right = self._round(given, calibrated) and was_right
             if was_right and self.best is before:
                 fruitless += seconds == _MOST_SECONDS
                 seconds = min(2 * seconds, _MOST_SECONDS)
 
-    def _round(self, seconds: float) -> bool:
+    def _round(self, seconds: float, calibrated: bool) -> bool:
         """Solves, writes and prices. Returns whether the plan is worth what was predicted."""
         program = self._emitter.capture.program
         hardware = program.hardware.replace(fast_bytes=self._fast_bytes)
-        game = Game(program, hardware=hardware, forbidden=sorted(self._forbidden))
+        solved = priced(program, "calibrated") if calibrated else program
+        own = solved.hardware.replace(fast_bytes=self._fast_bytes)
+        game = Game(solved, hardware=own, forbidden=sorted(self._forbidden))
         plan = solve(game, _SOLVER, seconds=seconds, seed=self._seed).plan
-        predicted = cost_ps(simulate(program, plan))
+        predicted = cost_ps(simulate(solved, plan))
+        plan = plan.rebased_on(program)
         self._seed += 1
         self.plans += 1
         try:
@@ -360,16 +375,19 @@ class _Search:
             f"plan {self.plans}: {written.report.latency_ps / 1e6:,.1f} µs, "
             f"{speedup(self.xla, written.report):.3f}x"
         )
-        return written.cost_ps <= predicted * (1 + _CLOSE)
+        known = written.calibrated
+        came_out = cost_ps(known.report) if calibrated and known is not None else written.cost_ps
+        return came_out <= predicted * (1 + _CLOSE)
 
     def _take(self, written: Written) -> None:
         """Links a plan that is better than the best. CompilerRefusedError."""
-        known = written.calibrated
-        is_allowed = is_faster(self.xla, written.report) and (
-            known is None or is_faster(known.xla, known.report)
-        )
-        if is_allowed and (self.best is None or written.cost_ps < self.best.written.cost_ps):
+        pairs = [(self.xla, written.report)]
+        if self._by_both and written.calibrated is not None:
+            pairs.append((written.calibrated.xla, written.calibrated.report))
+        gain = min(cost_ps(xla) / cost_ps(now) for xla, now in pairs)
+        if gain > self._best_gain and all(is_faster(*pair) for pair in pairs):
             self.best = Emitted(written, self._emitter.link(written))
+            self._best_gain = gain
 
     def _learn(self, error: CompilerError, plan: Plan) -> None:
         """Keeps what was refused out of the next plans."""
