@@ -37,6 +37,14 @@ from mallocgame.xla.targets import bundled_target
 
 UNSEEN = "unseen"
 BOUNDS = pathlib.Path(mg.__file__).parent / "programs/suites.json"
+# The speed-ups of a row, cold first: the heading and the words for each. Programs that can't have
+# calibrated prices have none of those.
+SPEEDUPS = {
+    "speedup_cold": ("speed-up cold", "cold"),
+    "speedup": ("warm", "warm"),
+    "speedup_calibrated_cold": ("calibrated cold", "calibrated cold"),
+    "speedup_calibrated": ("warm", "calibrated warm"),
+}
 LEAST_GAIN = 1.002  # Of less in the model there is no share.
 
 
@@ -95,6 +103,10 @@ def carried_out(row: dict) -> float | None:
     return math.log(row["speedup"]) / math.log(model)
 
 
+def times(speedup: float | None) -> str:
+    return "–" if speedup is None else f"{speedup:.3f}"
+
+
 def print_markdown(heads: tuple[str, ...], rows: dict[str, list[str]]) -> None:
     if not rows:
         return
@@ -107,17 +119,17 @@ def print_markdown(heads: tuple[str, ...], rows: dict[str, list[str]]) -> None:
 def print_table(rows: dict[str, dict]) -> None:
     """Prints what was reached."""
     heads = (
-        *("XLA, µs", "cold", "emitted, µs", "cold", "speed-up", "cold"),
+        *("XLA cold, µs", "warm", "emitted cold, µs", "warm"),
+        *(heading for heading, _ in SPEEDUPS.values()),
         *("portfolio", "carried out", "plans", "refused", "s"),
     )
     cells = {}
     for name, row in rows.items():
         model, share = model_speedup(row), carried_out(row)
-        keys = ("default_ps", "default_cold_ps", "latency_ps", "latency_cold_ps")
+        keys = ("default_cold_ps", "default_ps", "latency_cold_ps", "latency_ps")
         cells[name] = [
             *(f"{row[key] / 1e6:,.1f}" for key in keys),
-            f"{row['speedup']:.3f}",
-            f"{row['speedup_cold']:.3f}",
+            *(times(row.get(key)) for key in SPEEDUPS),
             "–" if model is None else f"{model:.3f}",
             "–" if share is None else f"{share:.0%}",
             str(row["plans"]),
@@ -130,7 +142,10 @@ def print_table(rows: dict[str, dict]) -> None:
 def print_suite(rows: dict[str, dict]) -> None:
     """Prints what a plan gains by the model, by the bound at most, and as carried out."""
     bounds = json.loads(BOUNDS.read_text())["programs"]
-    heads = ("XLA, µs", "lp, µs", "left", "portfolio", "tuned", "cold", "left then")
+    heads = (
+        *("XLA, µs", "lp, µs", "left", "portfolio"),
+        *("tuned cold", "warm", "calibrated cold", "warm", "left then"),
+    )
     cells = {}
     for name, row in rows.items():
         model = model_speedup(row)
@@ -143,8 +158,7 @@ def print_suite(rows: dict[str, dict]) -> None:
             f"{entry['lp_ps'] / 1e6:,.1f}",
             f"{left - 1:.1%}",
             f"{model:.3f}",
-            f"{row['speedup']:.3f}",
-            f"{row['speedup_cold']:.3f}",
+            *(times(row.get(key)) for key in SPEEDUPS),
             f"{left / row['speedup'] - 1:.1%}",
         ]
     print_markdown(heads, cells)
@@ -152,9 +166,14 @@ def print_suite(rows: dict[str, dict]) -> None:
 
 def summary(rows: dict[str, dict]) -> Iterator[tuple[str, float]]:
     """Yields means of all rows, as (text, number)."""
-    for key, how in (("speedup", "warm"), ("speedup_cold", "cold")):
-        speedups = [row[key] for row in rows.values()]
-        yield f"geometric mean, {how}", statistics.geometric_mean(speedups)
+    for key, (_, how) in SPEEDUPS.items():
+        speedups = [row[key] for row in rows.values() if row.get(key) is not None]
+        if not speedups:
+            continue
+        yield (
+            f"geometric mean, {how}, {len(speedups)} programs",
+            statistics.geometric_mean(speedups),
+        )
         yield f"median, {how}", statistics.median(speedups)
         yield f"least, {how}", min(speedups)
     models = [model for row in rows.values() if (model := model_speedup(row)) is not None]
@@ -205,7 +224,9 @@ def main() -> int:
     for text, number in summary(compared) if compared else ():
         print(f"{text}: {number:.4f}")
     slower = [
-        name for name, row in compared.items() if min(row["speedup"], row["speedup_cold"]) < 1
+        name
+        for name, row in compared.items()
+        if any(row.get(key) is not None and row[key] < 1 for key in SPEEDUPS)
     ]
     for name in slower:
         print(f"NOT as fast as XLA's: {name}")

@@ -313,7 +313,7 @@ def test_calls_of_another_form_are_pythons_type_errors(program):
         "Game() has no argument 'hardwar', but program, hardware": lambda: mg.Game(
             program, hardwar=None
         ),
-        "simulate() takes 3 arguments, but 5 were given": lambda: mg.simulate(*[program] * 5),
+        "simulate() takes 4 arguments, but 5 were given": lambda: mg.simulate(*[program] * 5),
         "Game() lacks the argument 'program'": lambda: mg.Game(actions="full"),
         "simulate() got two values for the argument 'program'": lambda: mg.simulate(
             program, program=program

@@ -117,6 +117,7 @@ def of_the_core() -> list:
     return [
         program,
         program.hardware,
+        mg.PriceLaw.of("tpu_v5e"),
         game,
         half_played(order),
         plan,

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mallocgame import _arguments, programs
+from mallocgame._calibration import priced
 from mallocgame._core import Game, Hardware, Program
 from mallocgame._levels import Level, find_level
 from mallocgame.errors import InvalidInputError
@@ -40,13 +41,15 @@ class Played:
 def played(
     program: Playable | Sequence[Playable],
     hardware: Hardware | str | os.PathLike[str] | None = None,
+    prices: str = "compiler",
     **options: Any,
 ) -> list[Played]:
     """Makes a game of each program.
 
     program: a bundled name, the name of a level, a .mgp path, a Program, a Level, a Game, or a
     sequence of them. hardware: of programs; a Hardware, the name of a preset or a JSON path; None
-    is each program's own. options: of DEFAULTS, for everything but a Game.
+    is each program's own. prices: "compiler", those that the program has, or "calibrated". options:
+    of DEFAULTS. A Game has its prices and options.
 
     InvalidInputError: there is none, an option is wrong, or hardware or options are given for what
     has its own. MissingFileError.
@@ -58,12 +61,14 @@ def played(
         raise InvalidInputError("program: found none, allowed: one or more")
     if hardware is not None and not isinstance(hardware, Hardware):
         hardware = programs.hardware(hardware)
-    return [_played(one, hardware, options) for one in several]
+    return [_played(one, hardware, prices, options) for one in several]
 
 
-def _played(program: Playable, hardware: Hardware | None, options: dict[str, Any]) -> Played:
+def _played(
+    program: Playable, hardware: Hardware | None, prices: str, options: dict[str, Any]
+) -> Played:
     if isinstance(program, Game):
-        _refuse_others(program, hardware, options)
+        _refuse_others(program, hardware, options | {"prices": prices})
         return Played(program.program.name, program)
     if isinstance(program, str):
         program = _level_named(program) or program
@@ -73,10 +78,23 @@ def _played(program: Playable, hardware: Hardware | None, options: dict[str, Any
                 f"hardware: found {hardware.name}, but level {program.name} has its own; "
                 "give its program, level.load_program()"
             )
-        return Played(program.name, program.game(**options), program)
+        return Played(
+            program.name,
+            _game(program.load_program(), program.hardware(), prices, options),
+            program,
+        )
     loaded = program if isinstance(program, Program) else programs.load_program(program)
     name = program if isinstance(program, str) else loaded.name
-    return Played(name, Game(loaded, hardware=hardware, **options))
+    return Played(name, _game(loaded, hardware, prices, options))
+
+
+def _game(
+    program: Program, hardware: Hardware | None, prices: str, options: dict[str, Any]
+) -> Game:
+    if prices == "compiler":
+        return Game(program, hardware=hardware, **options)
+    # Calibrated prices are made for a hardware, which is calibrated with them.
+    return Game(priced(program, prices, hardware), **options)
 
 
 def _level_named(name: str) -> Level | None:
@@ -88,7 +106,8 @@ def _level_named(name: str) -> Level | None:
 
 def _refuse_others(game: Game, hardware: Hardware | None, options: dict[str, Any]) -> None:
     """InvalidInputError: something is given that a Game has its own of."""
-    given = {name: one for name, one in options.items() if one != DEFAULTS[name]}
+    usual = DEFAULTS | {"prices": "compiler"}
+    given = {name: one for name, one in options.items() if one != usual[name]}
     if given.get("game") == game.kind:
         del given["game"]
     if hardware is not None:

@@ -137,7 +137,7 @@ std::array<double, kActions> Rent::Of(const State& state) const {
   const Program& program = state.game().program();
   const Access& access = program.access(state.current_access());
   const int64_t bytes = program.buffer(access.buffer).size_bytes;
-  const int64_t copy_ps = state.game().hardware().TransferPs(bytes);
+  const int64_t copy_ps = state.game().hardware().CopyPs(bytes);
   const ActionSet legal = state.legal_actions();
   const StateView view = state.view();
   std::array<double, kActions> rents = {};

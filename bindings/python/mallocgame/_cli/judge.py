@@ -33,7 +33,8 @@ def _validate(options: argparse.Namespace) -> int:
     plan = mg.load_plan(options.plan, program)
     verdict = mg.validate(program, plan, hardware)
     report = mg.simulate(program, plan, hardware)
-    row = plan_row(program, hardware, report, verdict, reference(program, hardware))
+    xla = reference(program, hardware)
+    row = plan_row(program, hardware, report, verdict, xla, plan=plan)
     row |= {"rule": verdict.rule, "message": verdict.message}
     if options.json:
         print_json(row)
@@ -50,7 +51,7 @@ def _simulate(options: argparse.Namespace) -> int:
     report = mg.simulate(program, plan, hardware)
     verdict = mg.validate(program, plan, hardware)
     xla = reference(program, hardware)
-    row = plan_row(program, hardware, report, verdict, xla)
+    row = plan_row(program, hardware, report, verdict, xla, plan=plan)
     if options.json:
         return print_json(row | report_row(report))
     print_comparison(program, hardware, "plan", report, xla, row)
@@ -67,7 +68,7 @@ def _replay(options: argparse.Namespace) -> int:
         report = log.report
         valid = mg.validate(program, log.plan, log.hardware)
         xla = reference(program, log.hardware)
-    row = plan_row(program, log.hardware, report, valid, xla)
+    row = plan_row(program, log.hardware, report, valid, xla, plan=log.plan)
     row |= {"solver": log.solver or None, "seed": log.seed}
     row |= {
         "same": verdict.same,

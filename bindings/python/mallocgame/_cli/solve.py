@@ -135,7 +135,7 @@ def _solve(options: argparse.Namespace) -> int:
         result = run_solver(program, hardware, options.solver, options, work, prices, stop)
         verdict = mg.validate(program, result.plan, hardware)
         xla = reference(program, hardware)
-        row = plan_row(program, hardware, result.report, verdict, xla, result, least)
+        row = plan_row(program, hardware, result.report, verdict, xla, result, least, result.plan)
         failure = None
         try:
             _write(options, program, result, row)

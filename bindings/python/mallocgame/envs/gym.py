@@ -72,6 +72,7 @@ class MallocGameEnv(gymnasium.Env):
     bytes_weight, time_weight: what makes a run of the order game important; as Game's.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
     min_buffer_bytes, keep_free: as Game's.
+    prices: "compiler", those that the program has, or "calibrated", as calibrated() makes them.
     reward: "saved", the share of the all-main latency; or "score", of levels only (docs/levels.md).
     render_mode: "ansi" (text) or "rgb_array" (a picture of fast memory, time by address).
 
@@ -100,12 +101,14 @@ class MallocGameEnv(gymnasium.Env):
         address_cells: int = 32,
         min_buffer_bytes: int = 16 << 10,
         keep_free: float = 0.0,
+        prices: str = "compiler",
         reward: str = "saved",
         render_mode: str | None = None,
     ) -> None:
         several = played(
             program,
             hardware,
+            prices=prices,
             actions=actions,
             game=game,
             candidates=candidates,

@@ -26,6 +26,10 @@ class Scores:
         for one in games:
             if one.level is None:
                 raise InvalidInputError(f"reward: 'score' is of levels, found {one.name}")
+            if one.game.program.fingerprint != one.level.features["fingerprint"]:
+                raise InvalidInputError(
+                    f"reward: the score of level {one.name} is of the compiler's prices only"
+                )
             if not one.level.has_score:
                 raise InvalidInputError(
                     f"reward: level {one.name} has no score: no plan is known that is "

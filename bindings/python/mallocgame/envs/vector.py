@@ -112,6 +112,7 @@ class VectorEnv(GymnasiumVectorEnv):
         address_cells: int = 32,
         min_buffer_bytes: int = 16 << 10,
         keep_free: float = 0.0,
+        prices: str = "compiler",
         reward: str = "saved",
         assign: str = "drawn",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -132,6 +133,7 @@ class VectorEnv(GymnasiumVectorEnv):
         several = played(
             program,
             hardware,
+            prices=prices,
             actions=actions,
             game=game,
             candidates=candidates,

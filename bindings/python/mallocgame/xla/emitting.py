@@ -26,7 +26,7 @@ from mallocgame._core import (
 )
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.xla.captures import ALL_MAIN, Capture
-from mallocgame.xla.claims import cost_ps
+from mallocgame.xla.claims import Calibrated, calibrated_of, claimed_part, cost_ps
 from mallocgame.xla.compiler import (
     Compiler,
     CompilerEndedError,
@@ -66,6 +66,7 @@ class Written:
     lowered: Lowered
     isolated: tuple[Lowered, ...]
     report: Report
+    calibrated: Calibrated | None = None  # None: the program can't have calibrated prices
 
     @property
     def cost_ps(self) -> float:
@@ -129,8 +130,16 @@ class Emitter:
         self.capture = self.capture.with_prices(prices)
         program = self.capture.program
         plan = plan.rebased_on(program)
+        xla = self.capture.xla_plan
+        known = calibrated_of(program, plan, xla, claimed_part(simulate(program, xla)))
         return Written(
-            plan, program, scheduled, lowered, tuple(isolated.values()), simulate(program, plan)
+            plan,
+            program,
+            scheduled,
+            lowered,
+            tuple(isolated.values()),
+            simulate(program, plan),
+            known,
         )
 
     def explore(self, until: float) -> int:
