@@ -24,8 +24,8 @@
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/plan_file.h"
+#include "mallocgame/search/refine_plan.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/planning/polish_plan.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -248,8 +248,8 @@ class MuZeroTrainer final : public Trainer {
   absl::StatusOr<SolveResult> Polish(size_t i, double seconds,
                                      const std::atomic<bool>* cancel) override {
     MG_ASSIGN_OR_RETURN(SolveResult result, Best(i));
-    Polished polished = PolishPlan(*games_[i], result.plan, MixSeeds(seed_, kPolishStream),
-                                   Deadline(seconds, cancel));
+    ImprovedPlan polished = RefinePlan(*games_[i], result.plan, MixSeeds(seed_, kPolishStream),
+                                       Deadline(seconds, cancel));
     if (polished.latency_ps >= result.report.latency_ps) return result;
     best_plans_[i].plan = std::move(polished.plan);
     best_plans_[i].latency_ps = polished.latency_ps;

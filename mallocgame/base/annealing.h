@@ -15,6 +15,12 @@ inline bool AcceptWorse(double loss, double temperature, Rng& rng) {
   return rng.Uniform() < std::exp(-loss / temperature);
 }
 
+// The most that a change may make things worse to be taken, drawn so that it is taken with the same
+// probability. Draws one number.
+inline double AcceptedLoss(double temperature, Rng& rng) {
+  return -temperature * std::log(1 - rng.Uniform());
+}
+
 // Temperatures that fall by the same factor in equal shares of a search, in units of some scale.
 struct Cooling {
   double first, last;
