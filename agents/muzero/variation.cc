@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "agents/mcts/rollout_policy.h"
-#include "mallocgame/base/annealing.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/search/anneal.h"
 #include "mallocgame/search/game_search.h"
 
 namespace mallocgame::muzero {

@@ -3,14 +3,30 @@
 #ifndef MALLOCGAME_SEARCH_ANNEAL_H_
 #define MALLOCGAME_SEARCH_ANNEAL_H_
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 
-#include "mallocgame/base/annealing.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/search/neighbourhood.h"
 
 namespace mallocgame {
+
+// The most that a move may make things worse to be accepted, in the unit of the temperature, drawn
+// so that a loss is accepted with probability exp(-loss / temperature): Metropolis' rule, before
+// the loss is known.
+inline double AcceptedLoss(double temperature, Rng& rng) {
+  return -temperature * std::log(1 - rng.Uniform());
+}
+
+// Temperatures that fall by the same factor in equal shares of a search, in units of some scale.
+struct Cooling {
+  double first, last;
+  // The temperature when the share `used` of the search, in [0, 1], is over.
+  double At(double scale, double used) const {
+    return first * scale * std::pow(last / first, used);
+  }
+};
 
 struct AnnealOptions {
   Cooling cooling;  // as shares of the latency at the beginning

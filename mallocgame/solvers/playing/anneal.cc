@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/search/anneal.h"
 #include "mallocgame/search/game_search.h"

@@ -259,7 +259,7 @@ TEST_CASE("of the order games the most promising is chosen, and its plays are it
     REQUIRE(chosen->num_actions() == game->num_actions());
     int64_t fastest = std::numeric_limits<int64_t>::max();
     for (const SolveResult& result : results) {
-      const bool played = result.game != nullptr || !result.served.empty();
+      const bool played = result.game != nullptr || !result.decided.empty();
       if (played && (result.game == nullptr || result.game->options().kind == GameKind::kOrder))
         fastest = std::min(fastest, result.report.latency_ps);
     }
