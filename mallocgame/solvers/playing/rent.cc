@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "mallocgame/base/error.h"
-#include "mallocgame/solvers/game_variants.h"
+#include "mallocgame/search/game_variants.h"
+#include "mallocgame/search/greedy.h"
 #include "mallocgame/solvers/playing/players.h"
-#include "mallocgame/solvers/playing/preference_search.h"
 
 namespace mallocgame {
 namespace {
