@@ -3,7 +3,8 @@
 The programs are those of a suite; the contended ones if nothing is given.
 
     python benchmarks/quality/tune_table.py FOLDER [--suite contended|cloud|sharded|unseen]
-        [--seconds 60] [--jobs 1 | --ray ADDRESS] [--no-cache] [PROGRAM...]
+        [--seconds 60] [--prices both|compiler] [--jobs 1 | --ray ADDRESS] [--no-cache]
+        [PROGRAM...]
 
 Tunes program by program and keeps each answer in FOLDER, so that it can be interrupted and goes on
 where it stopped; a program in FOLDER is not tuned again. Bundled ones are solved by `portfolio`
@@ -34,6 +35,7 @@ from mallocgame._jobs import run_jobs
 from mallocgame.programs import SUITES, suite
 from mallocgame.xla.sources import workloads
 from mallocgame.xla.targets import bundled_target
+from mallocgame.xla.tuning import BOTH, PRICES
 
 UNSEEN = "unseen"
 BOUNDS = pathlib.Path(mg.__file__).parent / "programs/suites.json"
@@ -194,6 +196,7 @@ def main() -> int:
     parser.add_argument(
         "--model-seconds", type=float, default=8, help="of portfolio for each bundled one (8)"
     )
+    parser.add_argument("--prices", choices=PRICES, default=BOTH, help="as of `xla tune` (both)")
     parser.add_argument("--no-cache", action="store_true", help="have everything priced anew")
     add_workers(parser, 1, "programs side by side (1)")
     options = parser.parse_intermixed_args()
@@ -201,7 +204,7 @@ def main() -> int:
     names = options.programs or names_of(options.suite)
     paths = {name: options.folder / f"{name}.json" for name in names}
     with workers(options, here=True) as several:
-        more = ("--no-cache",) if options.no_cache else ()
+        more = ("--prices", options.prices, *(("--no-cache",) if options.no_cache else ()))
         tuned = functools.partial(tune, options.seconds, more)
         missing = [name for name in names if not paths[name].exists()]
         with contextlib.closing(run_jobs(tuned, missing, several)) as finished:

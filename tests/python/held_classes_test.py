@@ -215,6 +215,7 @@ def of_xla() -> list:
         xla.TunedProgram(pathlib.Path("file"), key, "sha", {"cost_ps": 5.0}),
         xla.Verified((xla.Check("outputs", True, "all are XLA's"),)),
         written,
+        xla.Calibrated(report, report, "the whole program"),
     ]
     if imported("jax") is not None:
         found += [decorated, xla.jit(plain, options="tuned", static_argnums=(1,))]
