@@ -165,7 +165,9 @@ TEST_CASE("Every preset has a law, and each of its figures a source") {
     REQUIRE(law.ok());
     CHECK(ValidatePriceLaw(*law).ok());
     CHECK(*PriceLawOf(name + "_16mib") == *law);
-    for (const LawSource& one : *PriceLawSources(name)) CHECK(!one.source.empty());
+    const auto sources = PriceLawSources(name);
+    REQUIRE(sources.ok());
+    for (const LawSource& one : *sources) CHECK(!one.source.empty());
   }
   CHECK(absl::StrContains(PriceLawOf("gpu").status().message(), "tpu_v4_megacore"));
 }
