@@ -18,9 +18,9 @@ case "${1:-}" in
       python+=(--ignore="$root/tests/python/${test}_test.py")
     done ;;
   thread)
-    preset=tsan libraries=(libtsan.so libstdc++.so) without=(-E '^(hlo|fuzz)$')
+    preset=tsan libraries=(libtsan.so libstdc++.so) without=(-LE '^(hlo|fuzz)$')
     python=()
-    for test in env game learned mcts observation prices solve vector_env; do
+    for test in env game mcts observation prices solve styles vector_env; do
       python+=("$root/tests/python/${test}_test.py")
     done ;;
   *)

@@ -17,10 +17,11 @@
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/state.h"
+#include "mallocgame/search/decoder.h"
+#include "mallocgame/search/game_variants.h"
+#include "mallocgame/search/starts.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/game_variants.h"
-#include "mallocgame/solvers/playing/budget.h"
-#include "mallocgame/solvers/playing/order_preferences.h"
+#include "mallocgame/solvers/budget.h"
 #include "mallocgame/solvers/playing/players.h"
 
 namespace mallocgame::egrl {
@@ -100,11 +101,11 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   if (game.options().kind == GameKind::kOrder) {
     // With fewer candidates a run has its turn later than its map says.
     const FollowedPlan first = StartingPlan(game, budget.deadline().Share(kStarting));
-    const OrderStart best = OrderStarts(*GameShowing(game, kMaxCandidates), &first,
-                                        budget.deadline().Share(2 * kStarting))[0];
+    const GameStart best = OrderStarts(*GameShowing(game, kMaxCandidates), &first,
+                                       budget.deadline().Share(2 * kStarting))[0];
     played = best.game;
     OrderState state(played);
-    PlayOrderOn(state, best.preferences);
+    PlayOn(state, best.intent);
     budget.Finished(state);
     start = state.ToPlan();
   }

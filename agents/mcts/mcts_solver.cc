@@ -16,15 +16,14 @@
 #include <utility>
 #include <vector>
 
-#include "agents/mcts/follower.h"
 #include "agents/mcts/game_model.h"
+#include "agents/mcts/rollout_policy.h"
 #include "agents/mcts/search.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
-#include "mallocgame/solvers/game_variants.h"
-#include "mallocgame/solvers/playing/order_preferences.h"
+#include "mallocgame/search/game_variants.h"
+#include "mallocgame/search/starts.h"
 #include "mallocgame/solvers/playing/players.h"
-#include "mallocgame/solvers/playing/preference_search.h"
 
 namespace mallocgame::mcts {
 namespace {
@@ -51,8 +50,8 @@ PuctOptions OptionsOfPuct() {
 class Rollouts final : public Evaluator {
  public:
   // Ends the search when the share `until` of the limits is used up.
-  Rollouts(const Game& game, Follower& follower, double until, Budget& budget)
-      : game_(game), follower_(follower), budget_(budget), until_(until) {
+  Rollouts(const Game& game, RolloutPolicy& policy, double until, Budget& budget)
+      : game_(game), policy_(policy), budget_(budget), until_(until) {
     PlayFromStart();
     best_ = line_;
   }
@@ -75,7 +74,7 @@ class Rollouts final : public Evaluator {
 
   // Changes a few decisions of the current game at random.
   void Change(Rng& rng) {
-    follower_.Change(rng);
+    policy_.Change(rng);
     PlayFromStart();
   }
 
@@ -120,7 +119,7 @@ class Rollouts final : public Evaluator {
   };
 
   void PlayOn(Position& position) {
-    follower_.PlayOn(position);
+    policy_.PlayOn(position);
     budget_.Finished(position);
   }
 
@@ -138,12 +137,12 @@ class Rollouts final : public Evaluator {
   }
 
   void Adopt() {
-    follower_.Adopt(line_.actions);
+    policy_.Adopt(line_.actions);
     changed_ = false;
   }
 
   const Game& game_;
-  Follower& follower_;
+  RolloutPolicy& policy_;
   Budget& budget_;
   const double until_;
   Line line_, best_;      // the current game, and the best
@@ -207,12 +206,12 @@ bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budge
   return whole;
 }
 
-// Plays games until the share `until` of the limits is used up. `follower` follows the best of them
+// Plays games until the share `until` of the limits is used up. `policy` follows the best of them
 // then.
-void PlayGames(const Game& game, Follower& follower, double until, Rng& rng, Budget& budget) {
+void PlayGames(const Game& game, RolloutPolicy& policy, double until, Rng& rng, Budget& budget) {
   const int simulations =
       game.options().kind == GameKind::kTime ? kTimeSimulations : kOrderSimulations;
-  Rollouts rollouts(game, follower, until, budget);
+  Rollouts rollouts(game, policy, until, budget);
   if (rollouts.actions().empty()) return;
   std::vector<std::unique_ptr<Position>> starts;
   starts.push_back(game.Start());
@@ -228,21 +227,21 @@ void PlayGames(const Game& game, Follower& follower, double until, Rng& rng, Bud
 }
 
 void PlayTimeGame(const Game& game, Rng& rng, Budget& budget) {
-  TimeFollower follower(game, GoodStart(game, budget.deadline()));
+  RolloutPolicy policy(game, TimeStart(game, budget.deadline()));
   const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
-  PlayGames(game, follower, fine != nullptr ? kCoarseShare : 1.0, rng, budget);
+  PlayGames(game, policy, fine != nullptr ? kCoarseShare : 1.0, rng, budget);
   if (fine == nullptr || budget.Exhausted()) return;
-  TimeFollower fine_follower(*fine, follower.preferences());
-  PlayGames(*fine, fine_follower, 1.0, rng, budget);
+  RolloutPolicy fine_policy(*fine, policy.intent());
+  PlayGames(*fine, fine_policy, 1.0, rng, budget);
 }
 
 // Plays the order game, among those that differ in what is important, that begins best.
 void PlayOrderGame(const Game& game, Rng& rng, Budget& budget) {
   const FollowedPlan first = StartingPlan(game, budget.deadline().Share(kStartShare));
-  OrderStart start =
+  GameStart start =
       std::move(OrderStarts(game, &first, budget.deadline().Share(kStartShare)).front());
-  OrderFollower follower(*start.game, std::move(start.preferences));
-  PlayGames(*start.game, follower, 1.0, rng, budget);
+  RolloutPolicy policy(*start.game, std::move(start.intent));
+  PlayGames(*start.game, policy, 1.0, rng, budget);
 }
 
 bool PlayMcts(const Game& game, Budget& budget) {

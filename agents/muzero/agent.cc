@@ -17,8 +17,8 @@
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/search/game_variants.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/game_variants.h"
 
 namespace mallocgame::muzero {
 namespace {

@@ -5,20 +5,19 @@
 #include <optional>
 #include <utility>
 
-#include "agents/mcts/follower.h"
 #include "agents/muzero/task.h"
 #include "agents/training/bytes.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
-#include "mallocgame/game/order/services.h"
+#include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/plan_file.h"
+#include "mallocgame/search/decoder.h"
+#include "mallocgame/search/game_variants.h"
+#include "mallocgame/search/starts.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/game_variants.h"
-#include "mallocgame/solvers/playing/order_preferences.h"
-#include "mallocgame/solvers/playing/preference_search.h"
 #include "mallocgame/solvers/registry.h"
 
 namespace mallocgame::muzero {
@@ -39,7 +38,7 @@ bool IsOrderGame(const Game& game) { return game.options().kind == GameKind::kOr
 
 int DecisionsOfAGame(const Game& game) {
   const std::unique_ptr<Position> position = game.Start();
-  mcts::Follower::Create(game)->PlayOn(*position);
+  PlayOn(*position, OpenIntent(game));
   return position->num_decisions();
 }
 
@@ -53,39 +52,31 @@ std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisio
   return players;
 }
 
-// A follower of what the demonstrator did, which is read from its game if that is of the same kind,
-// or else from its plan.
-absl::StatusOr<std::unique_ptr<mcts::Follower>> FollowerOf(const Game& game,
-                                                           const SolveResult& result) {
-  if (!result.served.empty() && IsOrderGame(game)) {
-    return std::make_unique<mcts::OrderFollower>(game, OrderPreferencesLike(game, result.served));
-  }
-  if (result.game == nullptr || result.game->options().kind != game.options().kind) {
-    std::unique_ptr<mcts::Follower> follower = mcts::Follower::Create(game);
-    follower->AdoptPlan(result.plan);
-    return follower;
-  }
+// What the demonstrator wanted, which is read from its game if that is of the same kind, or else
+// from its plan.
+absl::StatusOr<Intent> IntentOf(const Game& game, const SolveResult& result) {
+  if (!result.decided.empty() && IsOrderGame(game)) return IntentLike(game, result.decided);
+  if (result.game == nullptr || result.game->options().kind != game.options().kind)
+    return ReadPlan(game, result.plan);
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
                       PlayActions(*result.game, result.actions));
-  if (!IsOrderGame(game)) return std::make_unique<mcts::TimeFollower>(game, PreferencesOf(*end));
-  return std::make_unique<mcts::OrderFollower>(
-      game, OrderPreferencesLike(game, ServedRunsOf(static_cast<const OrderState&>(*end))));
+  return IntentLike(game, ReadGame(*end));
 }
 
 absl::StatusOr<Demonstration> Play(const Game& game, SolveResult result) {
   if (result.game != nullptr && result.game->options() == game.options())
     return Demonstration{result.actions, result.report.latency_ps, std::move(result)};
-  MG_ASSIGN_OR_RETURN(const auto follower, FollowerOf(game, result));
+  MG_ASSIGN_OR_RETURN(const Intent intent, IntentOf(game, result));
   const std::unique_ptr<Position> position = game.Start();
-  follower->PlayOn(*position);
+  PlayOn(*position, intent);
   return Demonstration{{position->actions().begin(), position->actions().end()},
                        position->latency_ps(),
                        std::move(result)};
 }
 
-absl::StatusOr<SolveResult> ResultOf(const OrderStart& start) {
+absl::StatusOr<SolveResult> ResultOf(const GameStart& start) {
   OrderState end(start.game);
-  PlayOrderOn(end, start.preferences);
+  PlayOn(end, start.intent);
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*start.game, end.ToPlan()));
   result.actions.assign(end.actions().begin(), end.actions().end());
   result.game = start.game;
@@ -123,12 +114,12 @@ absl::Status AddOrderStarts(const Game& game, const Deadline& deadline,
                             std::vector<SolveResult>& results) {
   if (!IsOrderGame(game)) return absl::OkStatus();
   const auto styled = std::find_if(results.begin(), results.end(), [](const SolveResult& result) {
-    return !result.served.empty();
+    return !result.decided.empty();
   });
   std::optional<FollowedPlan> followed;
-  if (styled != results.end()) followed = {styled->plan, styled->served};
+  if (styled != results.end()) followed = {styled->plan, styled->decided};
   bool had = false;
-  for (const OrderStart& start : OrderStarts(game, followed ? &*followed : nullptr, deadline)) {
+  for (const GameStart& start : OrderStarts(game, followed ? &*followed : nullptr, deadline)) {
     // Greedy's game in `game` itself is among the results. The first that follows is the best.
     if (start.follows ? had : start.game->options() == game.options()) continue;
     had |= start.follows;

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "agents/mcts/follower.h"
+#include "agents/mcts/rollout_policy.h"
 #include "mallocgame/base/error.h"
 
 namespace mallocgame::muzero {
@@ -177,7 +177,7 @@ class RulesModel final : public SearchModel {
  private:
   // How rollouts from a root go on, and the game that they follow.
   struct Rollouts {
-    std::unique_ptr<mcts::Follower> follower;
+    std::unique_ptr<mcts::RolloutPolicy> policy;
     std::vector<uint8_t> follow;
     int64_t follow_ps = 0;
     int32_t followed = -1;         // what the last rollout played first
@@ -200,9 +200,9 @@ class RulesModel final : public SearchModel {
 
   static void Follow(Rollouts& rollouts, const Root& root, bool same_task) {
     if (same_task && rollouts.follow == root.follow) return;
-    if (!same_task) rollouts.follower = mcts::Follower::Create(root.task->game());
+    if (!same_task) rollouts.policy = std::make_unique<mcts::RolloutPolicy>(root.task->game());
     rollouts.follow.assign(root.follow.begin(), root.follow.end());
-    rollouts.follower->Adopt(rollouts.follow);
+    rollouts.policy->Adopt(rollouts.follow);
     rollouts.follow_ps = PositionAfter(root.task->game(), root.follow)->latency_ps();
   }
 
@@ -213,7 +213,7 @@ class RulesModel final : public SearchModel {
     Rollouts& rollouts = rollouts_[root];
     const int decisions = position.num_decisions();
     const double lead = task.Lead(position);
-    rollouts.follower->PlayOn(position);
+    rollouts.policy->PlayOn(position);
     const absl::Span<const uint8_t> actions = position.actions();
     rollouts.followed = actions[decisions];
     if (rollouts.fastest.empty() || position.latency_ps() < rollouts.fastest_ps) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agents/mcts/follower.h"
+#include "agents/mcts/rollout_policy.h"
 #include "agents/muzero/value_scale.h"
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
@@ -196,10 +196,10 @@ std::unique_ptr<Position> PositionAfter(const Game& game, absl::Span<const uint8
 
 std::unique_ptr<Position> FollowGame(const Game& game, absl::Span<const uint8_t> prefix,
                                      absl::Span<const uint8_t> follow) {
-  const std::unique_ptr<mcts::Follower> follower = mcts::Follower::Create(game);
-  follower->Adopt(follow);
+  mcts::RolloutPolicy policy(game);
+  policy.Adopt(follow);
   std::unique_ptr<Position> position = PositionAfter(game, prefix);
-  follower->PlayOn(*position);
+  policy.PlayOn(*position);
   return position;
 }
 

@@ -117,7 +117,7 @@ void PlayForced(Position& position);
 std::unique_ptr<Position> PositionAfter(const Game& game, absl::Span<const uint8_t> actions);
 
 // The end of the game that plays `prefix`, a legal beginning, and then as the whole game `follow`
-// did, or, where that is illegal, the next best (agents/mcts/follower.h).
+// did, or, where that is illegal, the next best (agents/mcts/rollout_policy.h).
 std::unique_ptr<Position> FollowGame(const Game& game, absl::Span<const uint8_t> prefix,
                                      absl::Span<const uint8_t> follow);
 

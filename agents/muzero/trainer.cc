@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agents/muzero/checkpoint.h"
 #include "agents/muzero/demonstrations.h"
@@ -24,8 +23,9 @@
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/plan_file.h"
+#include "mallocgame/search/refine_plan.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/planning/polish_plan.h"
+#include "mallocgame/solvers/pipeline.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -36,8 +36,6 @@ using training::WriteBytes;
 
 // Streams of random numbers that are drawn from the trainer's seed.
 enum Stream : uint64_t { kNetworkStream = 1, kPolishStream, kIterationStream };
-
-constexpr absl::string_view kPolished = ", polished";
 
 // The best plan known for a problem. No play of the problem's game need have this plan, so the best
 // play (in the replay) is kept apart.
@@ -248,12 +246,13 @@ class MuZeroTrainer final : public Trainer {
   absl::StatusOr<SolveResult> Polish(size_t i, double seconds,
                                      const std::atomic<bool>* cancel) override {
     MG_ASSIGN_OR_RETURN(SolveResult result, Best(i));
-    Polished polished = PolishPlan(*games_[i], result.plan, MixSeeds(seed_, kPolishStream),
-                                   Deadline(seconds, cancel));
-    if (polished.latency_ps >= result.report.latency_ps) return result;
-    best_plans_[i].plan = std::move(polished.plan);
-    best_plans_[i].latency_ps = polished.latency_ps;
-    if (!absl::EndsWith(result.found_by, kPolished)) absl::StrAppend(&result.found_by, kPolished);
+    ImprovedPlan polished = RefinePlan(*games_[i], result.plan, MixSeeds(seed_, kPolishStream),
+                                       Deadline(seconds, cancel));
+    MG_ASSIGN_OR_RETURN(const bool better,
+                        KeepBetter(*games_[i], std::move(polished), "polished", result));
+    if (!better) return result;
+    best_plans_[i].plan = result.plan;
+    best_plans_[i].latency_ps = result.report.latency_ps;
     best_plans_[i].found_by = result.found_by;
     return Best(i);
   }

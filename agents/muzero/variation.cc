@@ -7,15 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "agents/mcts/follower.h"
-#include "mallocgame/base/annealing.h"
+#include "agents/mcts/rollout_policy.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
-#include "mallocgame/game/state.h"
-#include "mallocgame/solvers/playing/order_changes.h"
-#include "mallocgame/solvers/playing/order_search.h"
-#include "mallocgame/solvers/playing/preference_search.h"
+#include "mallocgame/search/anneal.h"
+#include "mallocgame/search/game_search.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -101,177 +98,114 @@ Changes DrawChanges(const std::vector<Proposal>& proposals, Rng& rng) {
 }
 
 // A game that is changed by trials, each accepted or rejected. It begins as the game to be varied;
-// proposals go on naming that game's decisions.
+// proposals go on naming that game's decisions. Of the segments that it could take there, a
+// proposal takes another one or the same.
 class Varying {
  public:
-  virtual ~Varying() = default;
+  Varying(const Task& task, const Start& start)
+      : task_(task), order_(task.game().options().kind == GameKind::kOrder),
+        search_(task.game(), IntentFor(task.game(), start)) {
+    const std::unique_ptr<Position> position = task.game().Start();
+    for (const uint8_t action : start.actions) {
+      if (order_) {
+        const auto candidates = static_cast<const OrderState&>(*position).candidates();
+        shown_.emplace_back(candidates.begin(), candidates.end());
+      }
+      MG_CHECK(position->Apply(action).ok());
+      taken_.push_back(DecidedSegment(*position, position->num_decisions() - 1));
+    }
+  }
+
   // Sets up a trial, and returns the decision at which it leaves the accepted game. Nothing if the
   // first of the changes is none in that game.
-  virtual std::optional<int32_t> Change(const Changes& changes, Rng& rng) = 0;
-  // The same for a change of the kind that annealing tries. Nothing if there is none for the game.
-  virtual std::optional<int32_t> ChangeAnything(Rng& rng) = 0;
-  // Plays the trial and returns whether annealing accepts it. `temperature` is in units.
-  virtual bool Play(double temperature, Rng& rng) = 0;
-  // Where the trial ended. An accepted one has played its game to the end.
-  virtual const Position& end() const = 0;
-  virtual int64_t latency_ps() const = 0;  // of the accepted game
-};
-
-class VaryingTimeGame final : public Varying {
- public:
-  VaryingTimeGame(const Task& task, const Start& start)
-      : task_(task),
-        search_(task.game(), PreferencesOf(*PositionAfter(task.game(), start.actions))),
-        end_(&search_.GoTo(search_.decisions())) {
-    for (int32_t i = 0; i < search_.decisions(); ++i) accesses_.push_back(search_.decision(i));
-  }
-
-  std::optional<int32_t> Change(const Changes& changes, Rng& rng) override {
-    const AccessId first = accesses_[changes.proposals[0].decision];
-    const auto action = static_cast<Action>(changes.proposals[0].action);
-    const std::optional<int32_t> at = DecisionOf(first);
-    if (!at || !search_.GoTo(*at).IsLegal(action) || search_.choice(first) == action)
+  std::optional<int32_t> Change(const Changes& changes, Rng& rng) {
+    const Proposal& first = changes.proposals[0];
+    const std::optional<int32_t> at = Leaves(first);
+    if (!at || (!order_ && !search_.GoTo(*at).legal_actions().Has(first.action)))
       return std::nullopt;
-    for (const Proposal& change : changes.proposals)
-      search_.Prefer(accesses_[change.decision], static_cast<Action>(change.action));
-    if (changes.whole_buffer) {
-      const Program& program = task_.game().program();
-      for (const AccessId later : program.accesses_of(program.access(first).buffer)) {
-        if (later > first && rng.Below(4) != 0) search_.Prefer(later, action);
-      }
-    }
-    return at;
-  }
-
-  std::optional<int32_t> ChangeAnything(Rng&) override { return std::nullopt; }
-
-  bool Play(double temperature, Rng& rng) override {
-    end_ = &search_.Play();
-    const double worse = task_.LeadOf(search_.latency_ps()) - task_.LeadOf(end_->latency_ps());
-    const bool accepted = worse <= 0 || AcceptWorse(worse, temperature, rng);
-    if (accepted)
-      search_.Accept();
-    else
-      search_.Reject();
-    return accepted;
-  }
-
-  const Position& end() const override { return *end_; }
-  int64_t latency_ps() const override { return search_.latency_ps(); }
-
- private:
-  // The decision of the accepted game that is about `access`. Nothing if there is none.
-  std::optional<int32_t> DecisionOf(AccessId access) const {
-    int32_t low = 0, high = search_.decisions();
-    while (low < high) {
-      const int32_t middle = (low + high) / 2;
-      if (search_.decision(middle) < access)
-        low = middle + 1;
-      else
-        high = middle;
-    }
-    if (low == search_.decisions() || search_.decision(low) != access) return std::nullopt;
-    return low;
-  }
-
-  const Task& task_;
-  PreferenceSearch search_;
-  const State* end_;
-  std::vector<AccessId> accesses_;  // what the game to be varied decided about
-};
-
-// A proposal takes some candidate where the game to be varied took another one or the same.
-class VaryingOrderGame final : public Varying {
- public:
-  VaryingOrderGame(const Task& task, const Start& start)
-      : task_(task), tables_(task.game().order_tables()),
-        search_(task.game(), PreferencesFor(task.game(), start)), anything_(search_) {
-    OrderState state(task.shared_game());
-    for (const uint8_t action : start.actions) {
-      shown_.emplace_back(state.candidates().begin(), state.candidates().end());
-      taken_.push_back(state.candidates()[action / kServices]);
-      MG_CHECK(state.TryApply(action));
-    }
-  }
-
-  std::optional<int32_t> Change(const Changes& changes, Rng& rng) override {
-    const std::optional<int32_t> at = Leaves(changes.proposals[0]);
-    if (!at) return std::nullopt;
     // Later changes must not be missed, if accepted changes have moved their runs ahead.
     int32_t from = *at;
     for (const Proposal& change : changes.proposals) {
       if (const auto other = Leaves(change); other) from = std::min(from, *other);
     }
     search_.GoTo(from);
-    for (const Proposal& change : changes.proposals) Prefer(change);
+    for (const Proposal& change : changes.proposals) Want(change);
     if (changes.whole_buffer) {
-      const int32_t run = RunOf(changes.proposals[0]);
+      const int32_t segment = SegmentOf(first);
       for (int32_t i = *at + 1; i < search_.decisions(); ++i) {
-        const int32_t later = search_.run(i);
-        if (later == run || tables_.runs[later].buffer != tables_.runs[run].buffer) continue;
-        if (rng.Below(4) == 0) continue;
-        search_.Prefer(later, {ServiceOf(changes.proposals[0]), search_.preferences()[later].rank});
+        const int32_t later = search_.segment(i);
+        if (later == segment || BufferOf(later) != BufferOf(segment)) continue;
+        if (rng.Below(4) != 0) search_.Want(later, ModeOf(first));
       }
     }
     return from;
   }
 
-  std::optional<int32_t> ChangeAnything(Rng& rng) override { return anything_.Propose(rng); }
+  // The same for a move of the kind that annealing tries. Nothing for a time game.
+  std::optional<int32_t> Move(Rng& rng) {
+    if (!order_) return std::nullopt;
+    return search_.Move(rng);
+  }
 
-  bool Play(double temperature, Rng& rng) override {
-    // What annealing accepts, drawn before: a trial beyond it need not be played to its end.
-    const double worse = -temperature * std::log(1 - rng.Uniform()) * task_.unit_ps();
-    const bool accepted = search_.Play(search_.latency_ps() + static_cast<int64_t>(worse));
+  // Plays the trial and returns whether annealing accepts it. `temperature` is in units.
+  bool Play(double temperature, Rng& rng) {
+    const double worse = AcceptedLoss(temperature, rng) * task_.unit_ps();
+    const bool accepted = search_.Try(search_.latency_ps() + static_cast<int64_t>(worse));
     if (accepted) {
       search_.Accept();
-      anything_.Accepted();
     } else {
       search_.Reject();
     }
     return accepted;
   }
 
-  const Position& end() const override { return search_.state(); }
-  int64_t latency_ps() const override { return search_.latency_ps(); }
+  // Where the trial ended. An accepted one has played its game to the end.
+  const Position& end() const { return search_.position(); }
+  int64_t latency_ps() const { return search_.latency_ps(); }  // of the accepted game
 
  private:
-  static OrderPreferences PreferencesFor(const Game& game, const Start& start) {
-    mcts::OrderFollower follower(game, OrderUndecided(game));
-    follower.Adopt(start.actions);
-    return follower.preferences();
+  static Intent IntentFor(const Game& game, const Start& start) {
+    mcts::RolloutPolicy policy(game);
+    policy.Adopt(start.actions);
+    return policy.intent();
   }
 
-  static uint8_t ServiceOf(const Proposal& proposal) {
-    return static_cast<uint8_t>(proposal.action % kServices);
+  Mode ModeOf(const Proposal& proposal) const {
+    return order_ ? static_cast<Mode>(proposal.action % kServices)
+                  : mallocgame::ModeOf(static_cast<Action>(proposal.action));
   }
-  int32_t RunOf(const Proposal& proposal) const {
-    return shown_[proposal.decision][proposal.action / kServices];
+  int32_t SegmentOf(const Proposal& proposal) const {
+    return order_ ? shown_[proposal.decision][proposal.action / kServices]
+                  : taken_[proposal.decision];
+  }
+  BufferId BufferOf(int32_t segment) const {
+    return task_.game().program().access(search_.intent()[segment].first).buffer;
   }
 
   // The decision of the accepted game at which the proposal would be taken; nothing if it is none.
   std::optional<int32_t> Leaves(const Proposal& proposal) const {
-    const int32_t run = RunOf(proposal), taken = taken_[proposal.decision];
-    const int32_t at = search_.decision_of(run), before = search_.decision_of(taken);
+    const int32_t segment = SegmentOf(proposal), taken = taken_[proposal.decision];
+    const int32_t at = search_.decision_of(segment), before = search_.decision_of(taken);
     if (at < 0) return std::nullopt;
-    if (run != taken && before >= 0 && before < at) return before;
-    if (search_.preferences()[run].service == ServiceOf(proposal)) return std::nullopt;
+    if (segment != taken && before >= 0 && before < at) return before;
+    if (search_.intent()[segment].mode == ModeOf(proposal)) return std::nullopt;
     return at;
   }
 
-  // A run that is to be taken before another one gets a rank a little lower than that one's.
-  void Prefer(const Proposal& proposal) {
+  // A segment that is to be taken before another one gets a rank a little lower than that one's.
+  void Want(const Proposal& proposal) {
     constexpr double kBefore = 0.5e-3;
-    const int32_t run = RunOf(proposal), taken = taken_[proposal.decision];
-    double rank = search_.preferences()[run].rank;
-    if (run != taken) rank = std::min(rank, search_.preferences()[taken].rank - kBefore);
-    search_.Prefer(run, {ServiceOf(proposal), rank});
+    const int32_t segment = SegmentOf(proposal), taken = taken_[proposal.decision];
+    double rank = search_.intent()[segment].rank;
+    if (segment != taken) rank = std::min(rank, search_.intent()[taken].rank - kBefore);
+    search_.Want(segment, ModeOf(proposal), rank);
   }
 
   const Task& task_;
-  const OrderTables& tables_;
-  OrderSearch search_;
-  OrderChanges anything_;
-  // For each decision of the game to be varied: the candidates that it saw, and the run it took.
+  bool order_;
+  GameSearch search_;
+  // For each decision of the game to be varied: of an order game the candidates that it saw; and
+  // the segment that it took.
   std::vector<std::vector<int32_t>> shown_;
   std::vector<int32_t> taken_;
 };
@@ -319,12 +253,6 @@ class Lessons {
   std::vector<float> costs_;  // [decisions, actions]
 };
 
-std::unique_ptr<Varying> Vary(const Task& task, const Start& start) {
-  if (task.game().options().kind == GameKind::kOrder)
-    return std::make_unique<VaryingOrderGame>(task, start);
-  return std::make_unique<VaryingTimeGame>(task, start);
-}
-
 }  // namespace
 
 absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t decisions,
@@ -332,7 +260,7 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t de
   MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals, Propose(task, start, network));
   Varied varied;
   if (proposals.empty()) return varied;
-  const std::unique_ptr<Varying> game = Vary(task, start);
+  Varying game(task, start);
   decisions /= CountOfDecision(task.game());
   const double first = kColdest * std::pow(kHottest / kColdest, rng.Uniform());
   double temperature = first;
@@ -346,26 +274,26 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t de
     }
     std::optional<Changes> changes;
     std::optional<int32_t> from;
-    if (rng.Below(2) == 0) from = game->ChangeAnything(rng);
+    if (rng.Below(2) == 0) from = game.Move(rng);
     if (!from) {
       changes = DrawChanges(proposals, rng);
-      from = game->Change(*changes, rng);
+      from = game.Change(*changes, rng);
     }
     if (!from) {
       ++played;
       continue;
     }
-    const int64_t before_ps = game->latency_ps();
-    const bool accepted = game->Play(temperature, rng);
+    const int64_t before_ps = game.latency_ps();
+    const bool accepted = game.Play(temperature, rng);
     if (changes && changes->proposals.size() == 1 && !changes->whole_buffer) {
       lessons.Note(changes->proposals[0],
-                   static_cast<double>(game->end().latency_ps() - before_ps) / task.unit_ps());
+                   static_cast<double>(game.end().latency_ps() - before_ps) / task.unit_ps());
     }
     ++varied.games;
-    played += game->end().num_decisions() - *from;
-    if (!accepted || game->end().latency_ps() >= best_ps) continue;
-    best_ps = game->end().latency_ps();
-    best_actions.assign(game->end().actions().begin(), game->end().actions().end());
+    played += game.end().num_decisions() - *from;
+    if (!accepted || game.end().latency_ps() >= best_ps) continue;
+    best_ps = game.end().latency_ps();
+    best_actions.assign(game.end().actions().begin(), game.end().actions().end());
   }
   varied.lessons = lessons.Take();
   if (best_actions.empty()) return varied;

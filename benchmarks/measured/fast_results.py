@@ -10,8 +10,6 @@ where they are more than 5 % dearer.
 import collections
 from collections.abc import Iterator, Sequence
 
-import prices
-
 import mallocgame as mg
 
 
@@ -20,9 +18,9 @@ def main() -> None:
     counts: dict[str, collections.Counter] = collections.defaultdict(collections.Counter)
     for name in mg.program_names():
         program = mg.load_program(name)
-        costs, pools = prices.read(program)
-        for cost in costs:
-            found = list(_ratios(pools[cost.pool])) if cost.pool >= 0 else []
+        pools = program.pools
+        for pool in program.pool_of:
+            found = list(_ratios(pools[pool][-1])) if pool >= 0 else []
             if found:
                 count = counts[program.hardware.name]
                 count["both"] += 1
@@ -35,13 +33,12 @@ def main() -> None:
         print(f"| {hardware} | {' | '.join(cells)} |")
 
 
-def _ratios(rows: Sequence[prices.Row]) -> Iterator[float]:
+def _ratios(rows: Sequence[tuple[int, int, int]]) -> Iterator[float]:
     """Yields the price with more results in fast memory over that with fewer."""
-    for less in rows:
-        for more in rows:
-            results_only = less.operands == more.operands and less.outputs != more.outputs
-            if results_only and less.is_below(more):
-                yield more.cycles / max(1, less.cycles)
+    for operands, results, cycles in rows:
+        for its_operands, its_results, its_cycles in rows:
+            if operands == its_operands and results != its_results and not results & ~its_results:
+                yield its_cycles / max(1, cycles)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""Published measurements of single functions on a chip, and where each is from."""
+"""Measurements of single functions on a chip: published ones, and those of mgx.measure()."""
 
 import dataclasses
 import importlib
 import json
 import pathlib
 from typing import Any
+
+from mallocgame.xla.lowering import lower
 
 _FILE = pathlib.Path(__file__).with_name("points.json")
 
@@ -39,11 +41,19 @@ class Point:
     where: str  # in the source
     left_out: str | None = None  # why no law is fitted to it and no figure counts it
     note: str | None = None
+    module: str | None = None  # a file with its StableHLO, in place of a function
 
     @property
     def family(self) -> str:
         """The kind without what follows it: a GEMM with an epilogue is of its family."""
         return self.kind.partition("+")[0]
+
+    def lowered(self) -> str:
+        """Returns its StableHLO."""
+        if self.module is not None:
+            return pathlib.Path(self.module).read_text()
+        function, arguments = self.make()
+        return lower(function, *arguments)
 
     def make(self) -> tuple[Any, list[Any]]:
         """Returns the JAX function and the shapes of its arguments."""
@@ -56,3 +66,38 @@ def load() -> tuple[dict[str, Source], list[Point]]:
     data = json.loads(_FILE.read_text())
     sources = {name: Source(**fields) for name, fields in data["sources"].items()}
     return sources, [Point(**fields) for fields in data["points"]]
+
+
+def load_measured(folder: pathlib.Path) -> tuple[dict[str, Source], list[Point]]:
+    """Returns the same of a folder that mgx.measure() wrote. Each device is a source."""
+    rows = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+    sources = {
+        row["device"]: Source(
+            title=row["device"],
+            url="",
+            revision=None,
+            measured="mallocgame.xla.measure",
+            software=", ".join(f"{name} {one}" for name, one in sorted(row["versions"].items())),
+            flags=None,
+            fresh=False,
+        )
+        for row in rows
+    }
+    points = [
+        Point(
+            id=row["id"],
+            chip=row["chip"],
+            kind=row["kind"],
+            dtype=row["dtype"],
+            function="",
+            arguments={},
+            measured_us=row["measured_us"],
+            method=row["method"],
+            data="as given",
+            source=row["device"],
+            where=str(folder),
+            module=str(folder / row["module"]),
+        )
+        for row in rows
+    ]
+    return sources, points

@@ -30,7 +30,7 @@ import numpy as np
 
 import mallocgame as mg
 import mallocgame.xla as mgx
-from mallocgame._core import PREFETCH
+from mallocgame._core import PREFETCH, timeline
 from mallocgame._levels.splits import drafts
 from mallocgame.xla.modules import hlo_proto
 from mallocgame.xla.prices import profile_of
@@ -94,12 +94,15 @@ def read_back(capture: mgx.Capture, written: mgx.Written) -> tuple[mg.Program, m
 def next_work(program: mg.Program) -> list[int]:
     """Returns for each tick, and the end, the first from it on at which something is done.
 
-    Between two of them a copy may begin or end anywhere: the module is the same.
+    Between two of them a copy may begin or end anywhere: the module is the same, or takes as long.
     """
     opcodes = program.instruction_opcodes
+    times_ps = timeline(program, mg.all_main_plan(program))["compute_ps"]
     found = [len(opcodes)]
     for tick in range(len(opcodes) - 1, -1, -1):
-        found.append(found[-1] if opcodes[tick] in _NO_WORK else tick)
+        # A custom call may be no more than the bytes of a loop's carry (AllocateBuffer).
+        idle = opcodes[tick] in _NO_WORK or (opcodes[tick] == "custom-call" and not times_ps[tick])
+        found.append(found[-1] if idle else tick)
     return found[::-1]
 
 

@@ -18,10 +18,10 @@
 #include "mallocgame/hlo/import.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/files.h"
+#include "mallocgame/search/decoder.h"
+#include "mallocgame/search/game_search.h"
+#include "mallocgame/search/game_variants.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/game_variants.h"
-#include "mallocgame/solvers/playing/order_changes.h"
-#include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/registry.h"
 #include "mallocgame/vector/vector_env.h"
 
@@ -179,28 +179,25 @@ void Environments(benchmark::State& loop, const std::string& name, GameKind kind
 // A trial of local search: the decision at which it leaves the accepted game, and what it changes.
 struct Trial {
   int32_t from;
-  std::vector<std::pair<int32_t, OrderPreference>> changes;
+  std::vector<std::pair<int32_t, Segment>> changes;
 };
 // Trials of the kinds that annealing makes, of the search's accepted game.
-std::vector<Trial> Trials(OrderSearch& search, Rng& rng) {
-  OrderChanges changes(search);
+std::vector<Trial> Trials(GameSearch& search, Rng& rng) {
   for (int n = 0; n < 2000; ++n) {  // so that the accepted game is a good one
-    changes.Propose(rng);
-    if (search.Play(search.latency_ps())) {
+    search.Propose(rng);
+    if (search.Try(search.latency_ps())) {
       search.Accept();
-      changes.Accepted();
     } else {
       search.Reject();
     }
   }
   std::vector<Trial> trials(256);
   for (Trial& trial : trials) {
-    const OrderPreferences before = search.preferences();
-    trial.from = changes.Propose(rng);
+    const Intent before = search.intent();
+    trial.from = search.Move(rng);
     for (size_t r = 0; r < before.size(); ++r) {
-      const OrderPreference& now = search.preferences()[r];
-      if (now.service != before[r].service || now.rank != before[r].rank)
-        trial.changes.emplace_back(static_cast<int32_t>(r), now);
+      if (search.intent()[r] != before[r])
+        trial.changes.emplace_back(static_cast<int32_t>(r), search.intent()[r]);
     }
     search.Reject();
   }
@@ -213,18 +210,18 @@ void PlayTrials(benchmark::State& loop, const std::string& name, bool beside) {
   options.kind = GameKind::kOrder;
   options.candidates = kMaxCandidates;
   const auto game = GameWith(*MakeGame(name), options);
-  OrderSearch search(*game, OrderUndecided(*game));
+  GameSearch search(*game, OpenIntent(*game));
   Rng rng(0);
   const std::vector<Trial> trials = Trials(search, rng);
   const auto latency_beside = [&](const Trial& trial) {
     search.GoTo(trial.from);
-    for (const auto& [run, preference] : trial.changes) search.Prefer(run, preference);
-    MG_CHECK(search.Play(std::numeric_limits<int64_t>::max()));
+    for (const auto& [run, wanted] : trial.changes) search.Want(run, wanted.mode, wanted.rank);
+    MG_CHECK(search.Try(std::numeric_limits<int64_t>::max()));
     search.Reject();
-    return search.state().latency_ps();
+    return search.position().latency_ps();
   };
   OrderState state(game);
-  PlayOrderOn(state, search.preferences());
+  PlayOn(state, search.intent());
   const std::vector<uint8_t> accepted(state.actions().begin(), state.actions().end());
   int32_t agrees = state.num_decisions();
   const auto latency_alone = [&](const Trial& trial) {
@@ -232,9 +229,9 @@ void PlayTrials(benchmark::State& loop, const std::string& name, bool beside) {
     while (state.num_decisions() < trial.from)
       MG_CHECK(state.TryApply(accepted[state.num_decisions()]));
     agrees = trial.from;
-    OrderPreferences preferences = search.preferences();
-    for (const auto& [run, preference] : trial.changes) preferences[run] = preference;
-    PlayOrderOn(state, preferences);
+    Intent intent = search.intent();
+    for (const auto& [run, wanted] : trial.changes) intent[run] = wanted;
+    PlayOn(state, intent);
     return state.latency_ps();
   };
   size_t next = 0;

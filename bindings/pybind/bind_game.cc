@@ -206,6 +206,7 @@ void BindGame(py::module_& module) {
   module.attr("NOCOPY") = static_cast<int>(Action::kNoCopy);
   module.attr("COPY_EARLY") = static_cast<int>(Action::kCopyEarly);
   module.attr("RULES_VERSION") = kRulesVersion;
+  module.attr("ORDER_RULES_VERSION") = kOrderRulesVersion;
 
   py::class_<GameHandle, std::shared_ptr<GameHandle>>(module, "Game",
                                                       "A program, a hardware and options. "

@@ -6,6 +6,7 @@
 
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/base/error.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/simulator/simulate.h"
@@ -92,11 +93,22 @@ Report ReportOf(const py::tuple& saved) {
 }
 
 Report SimulatePlan(const ProgramHandle& program, const Plan& plan,
-                    const std::optional<Hardware>& own_hardware) {
+                    const std::optional<Hardware>& own_hardware, const std::string& prices) {
+  if (prices != "compiler" && prices != "calibrated") {
+    Raise(absl::InvalidArgumentError("prices: found '" + prices +
+                                     "', allowed: 'compiler', 'calibrated'"));
+  }
   const Hardware hardware = HardwareOr(program, own_hardware);
+  const bool calibrates =
+      prices == "calibrated" && program.program().cost().kind != CostKind::kCalibrated;
   return ValueOrRaise(WithoutGil([&]() -> absl::StatusOr<Report> {
-    if (absl::Status status = ValidateHardware(hardware); !status.ok()) return status;
-    return Simulate(CostModel(program.file.program, hardware), plan);
+    MG_RETURN_IF_ERROR(ValidateHardware(hardware));
+    if (!calibrates) return Simulate(CostModel(program.file.program, hardware), plan);
+    MG_RETURN_IF_ERROR(CheckWellFormed(program.program(), hardware, plan));
+    MG_ASSIGN_OR_RETURN(const ProgramFile made, CalibratedFile(program, hardware, std::nullopt));
+    Plan rebased = plan;
+    rebased.program_fingerprint = made.program->fingerprint();
+    return Simulate(CostModel(made.program, made.hardware), rebased);
   }));
 }
 
@@ -338,9 +350,12 @@ void BindPlan(py::module_& module) {
       },
       py::arg("program"), py::arg("plan"), py::arg("hardware") = py::none(),
       "The Verdict whether the hardware (the program's own if None) can carry out this plan.");
-  module.def("simulate", &SimulatePlan, py::arg("program"), py::arg("plan"),
-             py::arg("hardware") = py::none(),
-             "The Report of the plan. InvalidInputError if the plan is not one of this program.");
+  module.def(
+      "simulate", &SimulatePlan, py::arg("program"), py::arg("plan"),
+      py::arg("hardware") = py::none(), py::arg("prices") = "compiler",
+      "The Report of the plan at the program's own prices ('compiler') or at calibrated ones "
+      "('calibrated'; calibrated() makes a program that keeps them). InvalidInputError if "
+      "the plan is not one of this program, or that can't have calibrated prices.");
   module.def("timeline", &TimelineOf, py::arg("program"), py::arg("plan"),
              py::arg("hardware") = py::none(),
              "Where the plan's time goes: a structured array, one row for each tick, all its trips "

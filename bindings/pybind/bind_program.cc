@@ -1,11 +1,15 @@
 // Hardware and Program: read-only, with tables as structured NumPy arrays.
 #include <pybind11/stl.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/program/calibrate.h"
 #include "mallocgame/program/program.h"
 
 namespace py = pybind11;
@@ -143,6 +147,11 @@ void BindHardware(py::module_& module) {
                     "The most entry parameters that may be in fast memory before the start.")
       .def_readonly("fast_memory_space", &Hardware::fast_memory_space,
                     "The n of the mark S(n) that fast memory has in layouts.")
+      .def_readonly("copy_latency_ps", &Hardware::copy_latency_ps,
+                    "What a copy takes beside the transfer of its bytes; 0 but for calibrated "
+                    "hardware.")
+      .def("copy_ps", &Hardware::CopyPs, py::arg("bytes"),
+           "The picoseconds that a copy holds the main-memory channel.")
       .def("transfer_ps", &Hardware::TransferPs, py::arg("bytes"),
            "The picoseconds that a transfer takes on the main-memory channel.")
       .def("cycles_to_ps", &Hardware::CyclesToPs, py::arg("cycles"),
@@ -172,7 +181,99 @@ void BindHardware(py::module_& module) {
   module.attr("Hardware").attr("__hash__") = py::none();
 }
 
+std::shared_ptr<ProgramHandle> CalibratedProgram(const ProgramHandle& handle,
+                                                 const std::optional<Hardware>& hardware,
+                                                 const std::optional<PriceLaw>& law) {
+  auto made = WithoutGil([&] { return CalibratedFile(handle, HardwareOr(handle, hardware), law); });
+  return std::make_shared<ProgramHandle>(ProgramHandle{ValueOrRaise(std::move(made))});
+}
+
+py::list PoolList(const ProgramHandle& handle) {
+  static constexpr const char* kNames[] = {"unknown", "matmul", "reduction",
+                                           "copy",    "vector", "kernel"};
+  py::list pools;
+  for (const CostPool& pool : handle.program().cost().pools) {
+    py::list rows;
+    for (const CostRow& row : pool.rows)
+      rows.append(py::make_tuple(row.operands, row.outputs, row.cycles));
+    pools.append(py::make_tuple(kNames[static_cast<size_t>(pool.work)], pool.element_bits, rows));
+  }
+  return pools;
+}
+
+py::list PoolOfTick(const ProgramHandle& handle) {
+  py::list pools;
+  for (const InstructionCost& cost : handle.program().cost().instructions) pools.append(cost.pool);
+  return pools;
+}
+
+void BindPriceLaw(py::module_& module) {
+  py::class_<PriceLaw>(module, "PriceLaw",
+                       "What a chip was measured to reach, and how much of the compiler's prices "
+                       "it needs: the figures that calibrated prices are made with.")
+      .def(py::init([](double main_share, int64_t copy_latency_ps, double speed, double kernel) {
+             const PriceLaw law{main_share, copy_latency_ps, speed, kernel};
+             RaiseIfError(ValidatePriceLaw(law));
+             return law;
+           }),
+           py::kw_only(), py::arg("main_share") = 1.0, py::arg("copy_latency_ps") = 0,
+           py::arg("speed") = 1.0, py::arg("kernel") = 1.0,
+           "A law of these figures. InvalidInputError names one that is not allowed.")
+      .def_static(
+          "of", [](const std::string& hardware) { return ValueOrRaise(PriceLawOf(hardware)); },
+          py::arg("hardware"),
+          "The law of the chip that a hardware is named after. InvalidInputError lists the chips.")
+      .def_static(
+          "sources_of",
+          [](const std::string& hardware) {
+            py::dict sources;
+            for (const LawSource& one : ValueOrRaise(PriceLawSources(hardware)))
+              sources[Text(one.figure)] = Text(one.source);
+            return sources;
+          },
+          py::arg("hardware"), "Where each figure of that law is from, by its name.")
+      .def_readonly("main_share", &PriceLaw::main_share,
+                    "The bandwidth of main memory that is reached, over the hardware's.")
+      .def_readonly("copy_latency_ps", &PriceLaw::copy_latency_ps,
+                    "What a copy takes beside the transfer of its bytes.")
+      .def_readonly("speed", &PriceLaw::speed,
+                    "What the compiler's price of work is multiplied by.")
+      .def_readonly("kernel", &PriceLaw::kernel,
+                    "The share of the chip's flops that a kernel without a price reaches.")
+      .def(
+          "__eq__", [](const PriceLaw& a, const PriceLaw& b) { return a == b; }, py::is_operator())
+      .def(py::pickle(
+          [](const PriceLaw& law) {
+            return py::make_tuple(law.main_share, law.copy_latency_ps, law.speed, law.kernel);
+          },
+          [](const py::tuple& saved) {
+            return PriceLaw{saved[0].cast<double>(), saved[1].cast<int64_t>(),
+                            saved[2].cast<double>(), saved[3].cast<double>()};
+          }))
+      .def("__repr__", [](const PriceLaw& law) {
+        return "<mallocgame.PriceLaw main_share=" + std::to_string(law.main_share) +
+               " speed=" + std::to_string(law.speed) + ">";
+      });
+  module.attr("PriceLaw").attr("__hash__") = py::none();
+}
+
 }  // namespace
+
+absl::StatusOr<ProgramFile> CalibratedFile(const ProgramHandle& handle, const Hardware& hardware,
+                                           std::optional<PriceLaw> law) {
+  MG_RETURN_IF_ERROR(ValidateHardware(hardware));
+  if (!law) {
+    MG_ASSIGN_OR_RETURN(law, PriceLawOf(hardware.name));
+  }
+  MG_ASSIGN_OR_RETURN(const Calibrated calibrated,
+                      CalibratePrices(handle.program(), hardware, *law));
+  ProgramFile file = handle.file;
+  if (handle.XlaPlanFor(hardware) == nullptr) file.xla_plan.reset();
+  file.program = calibrated.program;
+  file.hardware = calibrated.hardware;
+  if (file.xla_plan) file.xla_plan->program_fingerprint = file.program->fingerprint();
+  return file;
+}
 
 void BindProgram(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(InstructionRow, kind, plain_copy, results_in_main, region, logical_time,
@@ -181,6 +282,7 @@ void BindProgram(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(AccessRow, tick, buffer, kind, writes_in_loop);
   PYBIND11_NUMPY_DTYPE(LoopRow, entry, exit, trips, trips_known);
   BindHardware(module);
+  BindPriceLaw(module);
   // The numbers in the column `kind` of accesses and in the column `origin` of buffers.
   module.attr("READ") = static_cast<int>(AccessKind::kRead);
   module.attr("UPDATE") = static_cast<int>(AccessKind::kUpdate);
@@ -225,9 +327,10 @@ void BindProgram(py::module_& module) {
       .def_property_readonly(
           "cost_model",
           [](const ProgramHandle& p) {
-            return p.program().cost().kind == CostKind::kProfile ? "profile" : "roofline";
+            static constexpr const char* kNames[] = {"roofline", "profile", "calibrated"};
+            return kNames[static_cast<size_t>(p.program().cost().kind)];
           },
-          "'profile' (prices of XLA:TPU) or 'roofline'.")
+          "'profile' (prices of XLA:TPU), 'calibrated' (see mallocgame.calibrated) or 'roofline'.")
       .def_property_readonly(
           "ticks", [](const ProgramHandle& p) { return p.program().ticks(); },
           "The number of ticks: instructions, and one more for each loop's entry.")
@@ -265,6 +368,13 @@ void BindProgram(py::module_& module) {
           "A structured array in time order: tick, buffer i4, kind u1 (0 read, 1 update, 2 write, "
           "3 loop entry), writes_in_loop bool.")
       .def_property_readonly(
+          "pools", &PoolList,
+          "For each pool of prices the class of work of its instructions ('unknown', 'matmul', "
+          "'reduction', 'copy', 'vector' or 'kernel'), the bits of its widest elements, and its "
+          "rows: which operands and which outputs lie in fast memory, as bits, and the cycles.")
+      .def_property_readonly("pool_of", &PoolOfTick,
+                             "For each tick the index of its pool of prices, or -1.")
+      .def_property_readonly(
           "loops", &LoopArray,
           "A structured array: entry, exit i4 (ticks), trips i8, trips_known bool.")
       .def(
@@ -293,6 +403,14 @@ void BindProgram(py::module_& module) {
                     std::to_string(p.program().eligible_count()) + " buffers that may move, for " +
                     p.file.hardware.name + ">");
       });
+  module.def("calibrated", &CalibratedProgram, py::arg("program"), py::arg("hardware") = py::none(),
+             py::arg("law") = py::none(),
+             "The program with calibrated prices, on calibrated hardware: the compiler's prices "
+             "after a law that was fitted to published measurements. hardware: as of the "
+             "compiler's prices; None is the program's own. law: None is that of the chip. A plan "
+             "of one program is one of the other (Plan.rebased_on). InvalidInputError: the program "
+             "has no prices or is calibrated already, its file doesn't say what its instructions "
+             "do, or the chip has no law.");
 }
 
 }  // namespace mallocgame::python

@@ -67,8 +67,14 @@ EnvironmentPoint PointOf(const PointRow& row) {
 // One environment that returns what Gymnasium's Env does.
 class PyEnvironment {
  public:
-  PyEnvironment(const GameHandles& games, const ObservationSettings& settings, bool as_dict)
+  PyEnvironment(const GameHandles& games, const ObservationSettings& settings, bool as_dict,
+                const std::vector<std::string>& names)
       : handles_(games), environment_(ListOf(games, settings)), as_dict_(as_dict) {
+    if (names.size() != games.size()) {
+      Raise(absl::InvalidArgumentError("names: found " + std::to_string(names.size()) +
+                                       ", allowed: one for each game"));
+    }
+    for (const std::string& name : names) names_.push_back(py::str(name));
     const GameList& list = environment_.games();
     size_ = {list.observation_size()};
     actions_ = {list.num_actions()};
@@ -80,7 +86,9 @@ class PyEnvironment {
 
   py::tuple Reset(std::optional<uint64_t> seed) {
     environment_.Reset(seed);
-    return py::make_tuple(Observation(), Info());
+    py::dict info = Info();
+    info[program_name_] = names_[environment_.game_index()];
+    return py::make_tuple(Observation(), std::move(info));
   }
 
   py::tuple Step(py::handle given) {
@@ -95,7 +103,10 @@ class PyEnvironment {
     const double reward =
         all_main_ps == 0 ? 0.0 : static_cast<double>(*saved) / static_cast<double>(all_main_ps);
     py::dict info = Info();
-    if (position.IsTerminal()) info["latency_ps"] = position.latency_ps();
+    if (position.IsTerminal()) {
+      info["latency_ps"] = position.latency_ps();
+      info[program_name_] = names_[environment_.game_index()];
+    }
     return py::make_tuple(Observation(), reward, position.IsTerminal(), false, std::move(info));
   }
 
@@ -145,7 +156,8 @@ class PyEnvironment {
   std::vector<Part> parts_;
   std::vector<Py_intptr_t> size_, actions_;
   py::dtype float32_ = py::dtype::of<float>(), int8_ = py::dtype::of<int8_t>();
-  py::str mask_name_{"action_mask"};
+  std::vector<py::str> names_;
+  py::str mask_name_{"action_mask"}, program_name_{"program"};
 };
 
 // The numbers of an array, which must have exactly this type and shape, and be writeable unless
@@ -265,6 +277,17 @@ class EnvironmentBatch {
     });
   }
 
+  py::array_t<int32_t> GameIndices() const {
+    std::vector<int32_t> indices = Alone([&] {
+      std::vector<int32_t> found;
+      found.reserve(batch_->count());
+      for (int i = 0; i < batch_->count(); ++i)
+        found.push_back(static_cast<int32_t>(batch_->environment(i).game_index()));
+      return found;
+    });
+    return py::array_t<int32_t>(static_cast<py::ssize_t>(indices.size()), indices.data());
+  }
+
   int threads() const { return batch_->threads(); }
 
  private:
@@ -324,10 +347,12 @@ void BindVector(py::module_& module) {
                             "One game after the other, with observations; "
                             "mallocgame.MallocGameEnv wraps it.")
       .def("__reduce_ex__", RefusePickling("pickle the MallocGameEnv that has it"))
-      .def(py::init<const GameHandles&, const ObservationSettings&, bool>(), py::arg("games"),
-           py::arg("settings"), py::arg("as_dict"),
+      .def(py::init<const GameHandles&, const ObservationSettings&, bool,
+                    const std::vector<std::string>&>(),
+           py::arg("games"), py::arg("settings"), py::arg("as_dict"), py::arg("names"),
            "games: each episode draws one of them. settings: those of the observation. as_dict: an "
-           "observation is a dict of its parts, else one flat array.")
+           "observation is a dict of its parts, else one flat array. names: what infos call the "
+           "games.")
       .def("reset", &PyEnvironment::Reset, py::arg("seed") = py::none(),
            "Begins the first episode of a seed, or without a seed the next one; returns "
            "(observation, info).")
@@ -367,6 +392,8 @@ void BindVector(py::module_& module) {
           "environment that cannot make it; then none has moved.")
       .def("state", &EnvironmentBatch::CopyOfState, py::arg("index"),
            "A copy of the State of one environment.")
+      .def("game_indices", &EnvironmentBatch::GameIndices,
+           "An int32 array: for each environment the index of the game that it plays.")
       .def("points", &EnvironmentBatch::Points,
            "Where the environments are: (seed, episode of that seed, its actions so far) of each.")
       .def("resume", &EnvironmentBatch::Resume, py::arg("points"), py::arg("observations"),

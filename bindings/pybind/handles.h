@@ -16,11 +16,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/hardware/hardware.h"
+#include "mallocgame/hardware/price_law.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/replay/program_file.h"
 #include "mallocgame/scheduling/solve_schedule.h"
@@ -105,6 +107,11 @@ inline GameKind KindOf(const std::string& name) {
 inline Hardware HardwareOr(const ProgramHandle& program, const std::optional<Hardware>& hardware) {
   return hardware ? *hardware : program.file.hardware;
 }
+
+// The program with calibrated prices, on calibrated hardware. `hardware` is that of the compiler's
+// prices; without a law the chip's own is taken. The errors are those of CalibratePrices.
+absl::StatusOr<ProgramFile> CalibratedFile(const ProgramHandle& handle, const Hardware& hardware,
+                                           std::optional<PriceLaw> law);
 
 // A read-only NumPy array with a copy of `rows`.
 template <class Row>

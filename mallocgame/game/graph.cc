@@ -96,7 +96,7 @@ void GraphObserver::AddNodes() {
     row[NodeColumn("is_buffer")] = 1.0F;
     row[NodeColumn("share")] = Share(buffer.size_bytes, game_->usable_bytes());
     row[NodeColumn("bytes")] = Bytes(buffer.size_bytes);
-    row[NodeColumn("copy_time")] = Time(game_->hardware().TransferPs(buffer.size_bytes));
+    row[NodeColumn("copy_time")] = Time(game_->hardware().CopyPs(buffer.size_bytes));
     row[NodeColumn("accesses")] =
         Count(static_cast<int64_t>(program.accesses_of(BufferId(b)).size()) + 1);
     row[NodeColumn("asked")] = asked[b];

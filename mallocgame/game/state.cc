@@ -33,6 +33,8 @@ const Decision& State::current() const { return tables_->decisions[cursor_]; }
 
 AccessId State::current_access() const { return current().access; }
 
+AccessId State::access_of(int i) const { return tables_->decisions[frames_[i].cursor].access; }
+
 TimeAndIdle State::PriceAt(Tick tick, uint64_t placement) const {
   return tables_->PriceAt(game_->cost_model(), tick, placement);
 }

@@ -42,6 +42,8 @@ class State final : public Position {
 
   // The access that the game asks about now. The state must not be terminal.
   AccessId current_access() const;
+  // The access that decision `i`, in [0, num_decisions()), was about.
+  AccessId access_of(int i) const;
   Tick tick() const { return windows_.now(); }
 
   // Carries out a legal action and returns the picoseconds that it saves, negative if it costs

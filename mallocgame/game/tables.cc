@@ -82,11 +82,11 @@ void AddDecisions(const Game& game, GameTables& tables) {
     if (program.accesses_of(BufferId(b)).empty()) continue;
     game_buffer[b] = static_cast<int32_t>(tables.buffers.size());
     tables.buffers.push_back(
-        {BufferId(b), buffer.size_bytes, game.hardware().TransferPs(buffer.size_bytes),
+        {BufferId(b), buffer.size_bytes, game.hardware().CopyPs(buffer.size_bytes),
          buffer.origin == BufferOrigin::kUndefined, buffer.origin == BufferOrigin::kParameter});
     if (smallest == 0 || buffer.size_bytes < smallest) smallest = buffer.size_bytes;
   }
-  tables.shortest_copy_ps = std::max<int64_t>(1, game.hardware().TransferPs(smallest));
+  tables.shortest_copy_ps = std::max<int64_t>(1, game.hardware().CopyPs(smallest));
 
   bool any_forbidden = false;
   std::vector<int32_t> latest(tables.buffers.size(), -1);

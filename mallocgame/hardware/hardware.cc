@@ -95,6 +95,10 @@ int64_t Hardware::TransferPs(int64_t bytes) const {
   return ToPs(bytes, main_bytes_per_second, true);
 }
 
+int64_t Hardware::CopyPs(int64_t bytes) const {
+  return bytes <= 0 ? 0 : std::min(kMaxPs, TransferPs(bytes) + copy_latency_ps);
+}
+
 int64_t Hardware::CyclesToPs(int64_t cycles) const { return ToPs(cycles, clock_hz, false); }
 
 absl::Status ValidateHardware(const Hardware& h) {
@@ -122,6 +126,7 @@ absl::Status ValidateHardware(const Hardware& h) {
       {"max_outstanding_prefetches", h.max_outstanding_prefetches, 1, kMaxCount},
       {"max_outstanding_write_backs", h.max_outstanding_write_backs, 1, kMaxCount},
       {"max_preloads", h.max_preloads, 0, kMaxCount},
+      {"copy_latency_ps", h.copy_latency_ps, 0, kMaxCopyLatencyPs},
       {"fast_memory_space", h.fast_memory_space, 1, kMaxCount},
   };
   for (const Field& field : fields) {

@@ -13,6 +13,8 @@
 
 namespace mallocgame {
 
+inline constexpr int64_t kMaxCopyLatencyPs = 1'000'000'000'000;
+
 struct Hardware {
   std::string name;
 
@@ -35,6 +37,11 @@ struct Hardware {
   // The most entry parameters that may be in fast memory before the program starts.
   int32_t max_preloads = 0;
 
+  // What a copy takes beside the transfer of its bytes, in which it holds the channel; from 0 to
+  // kMaxCopyLatencyPs. It is 0 in the presets, as XLA counts none, and the law's in calibrated
+  // hardware (price_law.h).
+  int64_t copy_latency_ps = 0;
+
   // The mark S(n) of fast memory in layouts of HLO text and protos: 3 for CMEM (TPUv4i), 1 for
   // VMEM.
   int32_t fast_memory_space = 1;
@@ -42,6 +49,8 @@ struct Hardware {
   // The time that a transfer of `bytes` takes on the main-memory channel, in picoseconds, rounded
   // up. At most 2^60 (13 days); 0 for bytes <= 0.
   int64_t TransferPs(int64_t bytes) const;
+  // The time that a copy of `bytes` holds the channel: TransferPs and the latency; 0 for <= 0.
+  int64_t CopyPs(int64_t bytes) const;
   // `cycles` in picoseconds, rounded to nearest. At most 2^60; 0 for cycles <= 0.
   int64_t CyclesToPs(int64_t cycles) const;
 
@@ -57,7 +66,8 @@ absl::Status ValidateHardware(const Hardware& hardware);
 absl::StatusOr<Hardware> HardwarePreset(absl::string_view name);
 std::vector<std::string> HardwarePresetNames();
 
-// From and to a JSON object with the field names above. Unknown and missing fields are errors.
+// From and to a JSON object with the field names above. Unknown and missing fields are errors, but
+// copy_latency_ps may be missing, and is not written, where it is 0.
 // The caller reads and writes the files.
 absl::StatusOr<Hardware> HardwareFromJson(absl::string_view json);
 std::string HardwareToJson(const Hardware& hardware);

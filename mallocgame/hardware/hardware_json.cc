@@ -28,6 +28,9 @@ void ForEachNumber(H& h, Visitor visit) {
   visit("fast_memory_space", h.fast_memory_space);
 }
 
+// The one field that may be missing, and isn't written where it is 0.
+constexpr char kCopyLatency[] = "copy_latency_ps";
+
 template <class Int>
 absl::Status ReadInteger(const Json& object, const char* name, Int& out) {
   const auto it = object.find(name);
@@ -66,9 +69,11 @@ absl::StatusOr<Hardware> HardwareFromJson(absl::string_view json) {
   ForEachNumber(hardware, [&](const char* field, auto& member) {
     status.Update(ReadInteger(object, field, member));
   });
+  if (object.contains(kCopyLatency))
+    status.Update(ReadInteger(object, kCopyLatency, hardware.copy_latency_ps));
   MG_RETURN_IF_ERROR(status);
   for (const auto& [key, value] : object.items()) {
-    bool known = key == "name";
+    bool known = key == "name" || key == kCopyLatency;
     ForEachNumber(hardware,
                   [&known, &key = key](const char* field, auto&) { known |= key == field; });
     if (!known)
@@ -82,6 +87,7 @@ std::string HardwareToJson(const Hardware& hardware) {
   Json object;
   object["name"] = hardware.name;
   ForEachNumber(hardware, [&](const char* field, const auto& member) { object[field] = member; });
+  if (hardware.copy_latency_ps != 0) object[kCopyLatency] = hardware.copy_latency_ps;
   return object.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

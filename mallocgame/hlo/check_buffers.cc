@@ -96,6 +96,13 @@ class BufferChecker {
       return Refuse(PhaseRule::kBuffer, positions_.Name(p), " lies at ", Where(placement),
                     "; parameters, results and constants begin where their allocation does");
     }
+    if (const Placement* before = Before(p);
+        !IsPacked(placement.color, hardware_) &&
+        (before == nullptr || before->allocation == nullptr || before->color != placement.color ||
+         before->allocation->index() != allocation.index() || before->offset != placement.offset)) {
+      return Refuse(PhaseRule::kBuffer, positions_.Name(p), " lies at ", Where(placement),
+                    " of memory ", placement.color, ", elsewhere than in the original");
+    }
     const bool fast = placement.color == hardware_.fast_memory_space;
     const int64_t alignment = fast                   ? hardware_.alignment_bytes
                               : placement.color == 0 ? kMainAlignment

@@ -53,7 +53,7 @@ class OverlapChecker {
     for (int32_t p = 0; p < std::ssize(positions_); ++p) {
       const Placement& placement = written_.placements.At(p);
       if (placement.allocation == nullptr || placement.size == 0 || lifetimes[p].begin == kNone ||
-          placement.allocation->is_thread_local())
+          placement.allocation->is_thread_local() || !IsPacked(placement.color, hardware_))
         continue;
       const bool fast = placement.color == hardware_.fast_memory_space;
       values[fast ? -1 : placement.allocation->index()].push_back(

@@ -39,6 +39,12 @@ absl::StatusOr<PhaseReading> PhaseReading::Read(const PhaseModule& phase, absl::
                       std::move(flow),    std::move(placements), std::move(users)};
 }
 
+bool IsPacked(int64_t color, const Hardware& hardware) {
+  constexpr int64_t kMain = 0, kFlags = 2, kScalars = 6;
+  return color == kMain || color == kFlags || color == kScalars ||
+         color == hardware.fast_memory_space;
+}
+
 bool JoinsSlices(const HloInstructionProto& instruction) {
   return instruction.opcode() == "custom-call" &&
          instruction.custom_call_target() == "ConcatBitcast";

@@ -23,6 +23,7 @@
 #include "mallocgame/hlo/price_table.h"
 #include "mallocgame/hlo/structure.h"
 #include "mallocgame/hlo/transfer_waits.h"
+#include "mallocgame/hlo/work_class.h"
 #include "mallocgame/program/cost_model.h"
 
 namespace mallocgame::hlo {
@@ -109,7 +110,7 @@ class Pooling {
  public:
   Pooling(const CostImportContext& context, ProgramData& data)
       : context_(context), module_(context.module), data_(data), structures_(context.module),
-        structure_(context.schedule.ticks.size()) {}
+        work_classes_(context.module), structure_(context.schedule.ticks.size()) {}
 
   // Pools the rows of every instruction that has some, and numbers pools in order of time.
   absl::Status AddRows(const PriceTable& table) {
@@ -211,7 +212,12 @@ class Pooling {
   int32_t PoolFor(size_t tick) {
     const auto next = static_cast<int32_t>(data_.cost.pools.size());
     const auto [pool, is_new] = pool_of_structure_.try_emplace(StructureOf(tick), next);
-    if (is_new) data_.cost.pools.emplace_back();
+    if (is_new) {
+      const int32_t instruction = context_.schedule.ticks[tick].instruction;
+      CostPool& made = data_.cost.pools.emplace_back();
+      made.work = work_classes_.Of(instruction);
+      made.element_bits = WidestElementBits(module_, instruction);
+    }
     return pool->second;
   }
 
@@ -220,6 +226,7 @@ class Pooling {
   ProgramData& data_;
   ImportSummary summary_;
   Structures structures_;
+  WorkClasses work_classes_;
   std::vector<std::optional<int32_t>> structure_;  // by tick, once it was asked for
   absl::flat_hash_map<int32_t, int32_t> pool_of_structure_;
 };

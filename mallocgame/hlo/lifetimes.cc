@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -89,10 +90,23 @@ class LifetimeFinder {
       return;
     }
     if (opcode == "get-tuple-element") return UseTable(operands[0], tick);
-    for (const int32_t operand : operands) UseAll(operand, tick);
+    for (const int32_t operand : operands) {
+      opcode == "async-done" ? UseFilled(operand, tick) : UseAll(operand, tick);
+    }
     if (absl::EndsWith(opcode, "-done")) KeepUntilDone(i, tick);
     if (opcode == "conditional" || opcode == "call") {
       for (const int32_t called : module_.called(i)) UseAll(module_.computation(called).root, tick);
+    }
+  }
+
+  // An async-done reads its operand, but for scratch in main memory that an async-update got: the
+  // compiler gives it to others from then on.
+  void UseFilled(int32_t operand, Tick tick) {
+    const PositionRange all = positions_.Of(operand);
+    const bool updates = written_.proto(operand).opcode() == "async-update";
+    const auto scratch = updates ? positions_.Find(operand, {2}) : std::nullopt;
+    for (int32_t p = all.first; p < all.first + all.count; ++p) {
+      if (!scratch || p < *scratch || positions_[p].memory_space != 0) Use(p, tick);
     }
   }
 

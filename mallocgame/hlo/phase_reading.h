@@ -44,7 +44,7 @@ absl::Status CheckBuffers(const PhaseReading& original, const PhaseReading& writ
                           const Hardware& hardware);
 // kLoopLeaf, kInPlace, kSlicePlace and kPreload.
 absl::Status CheckPlaces(const PhaseReading& written);
-// kOverlap.
+// kOverlap, in memories of the main core.
 absl::Status CheckOverlaps(const PhaseReading& written, const Hardware& hardware);
 // kComputation.
 absl::Status CheckComputation(const PhaseReading& original, const PhaseReading& written,
@@ -52,6 +52,10 @@ absl::Status CheckComputation(const PhaseReading& original, const PhaseReading& 
 // kSignature. Both are messages HloModuleProtoWithConfig.
 absl::Status CheckSignature(const std::string& original, const std::string& written);
 
+// Whether it is a memory of the main core that values are packed into: main memory, fast memory,
+// sync flags or scalars. In those of other cores the compiler lets values share bytes by rules of
+// its own, so that nothing may be moved there.
+bool IsPacked(int64_t color, const Hardware& hardware);
 // Whether it joins slices of one array that a copy brought part by part.
 bool JoinsSlices(const HloInstructionProto& instruction);
 

@@ -130,7 +130,11 @@ absl::StatusOr<InstructionPlacement> PlacedModule::PlacementOf(
   for (const std::string& instruction : instructions) {
     MG_ASSIGN_OR_RETURN(found.emplace_back(), Find(instruction));
   }
-  std::sort(found.begin(), found.end());
+  // XLA reads the instructions of a module in the order of their ids (HloComputation and
+  // HloModule::CreateFromProto), and lowers the first of those that it lowers alike.
+  std::sort(found.begin(), found.end(), [this](int32_t a, int32_t b) {
+    return module_->instruction(a).proto->id() < module_->instruction(b).proto->id();
+  });
   InstructionPlacement placement = PlacementOfOne(found.front());
   for (const int32_t i : found) {
     for (const SharedArray& shared : SharedArrays(i)) {

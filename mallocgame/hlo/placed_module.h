@@ -31,8 +31,8 @@ class PlacedModule {
   ~PlacedModule();
 
   // Of instructions that have one hash, and so one isolated module, lowered once for all of them:
-  // the placement of the one that comes first in the module, and the arrays that any of them
-  // shares. InvalidArgument: there is no such instruction, or `instructions` is empty.
+  // the placement of the one with the lowest id, and the arrays that any of them shares.
+  // InvalidArgument: there is no such instruction, or `instructions` is empty.
   absl::StatusOr<InstructionPlacement> PlacementOf(
       absl::Span<const std::string> instructions) const;
 

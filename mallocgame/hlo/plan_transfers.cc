@@ -81,6 +81,14 @@ void CutAtTiles(const ShapeProto& shape, PlanTransfers& all, const PlanTransfer&
     }
     piece.dropped = true;
   }
+  // The compiler gives a slice that is shorter than a tile smaller tiles, so that it can't be part
+  // of what is tiled by larger ones: what a last tile lacks, another makes up.
+  if (const int64_t rows = std::ssize(owner); rows > 1 && shape.dimensions(dimension) % tile != 0) {
+    int32_t& last = owner[rows - 1];
+    int32_t& other = owner[rows - 2];
+    if (last < 0 || other < 0) return MakeWhole(all, transfer);
+    last = other = all.pieces[last].begin < all.pieces[other].begin ? other : last;
+  }
   int32_t previous = -1;
   for (int64_t row = 0; row < std::ssize(owner); ++row) {
     if (owner[row] < 0) return MakeWhole(all, transfer);

@@ -85,7 +85,7 @@ bool HasNoBytes(const ShapeProto& shape) {
 
 // Bits of one element as it is stored without a layout that says otherwise; 0 for tuples, tokens
 // and opaque values.
-int64_t ElementBits(PrimitiveType type) {
+int64_t BitsOfType(PrimitiveType type) {
   switch (type) {
     case S16:
     case U16:
@@ -109,7 +109,7 @@ int64_t ElementBits(PrimitiveType type) {
 }
 
 absl::StatusOr<int64_t> BitsOf(const ShapeProto& shape) {
-  const int64_t bits = ElementBits(shape.element_type());
+  const int64_t bits = BitsOfType(shape.element_type());
   if (bits == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("element type ", shape.element_type(), ", which is no array's"));
@@ -124,6 +124,8 @@ const ShapeProto& ArrayOf(const ShapeProto& shape) {
   if (wrapped) return shape.tuple_shapes(0);
   return shape;  // NOLINT(bugprone-return-const-ref-from-parameter): shapes are parts of modules
 }
+
+int64_t ElementBits(const ShapeProto& shape) { return BitsOfType(shape.element_type()); }
 
 absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit) {
   if (HasNoBytes(shape)) return 0;

@@ -14,6 +14,10 @@ class ShapeProto;
 // The array whose storage a buffer type, b(f32[8]) in text, stands for; other shapes themselves.
 const ShapeProto& ArrayOf(const ShapeProto& shape);
 
+// The bits of one element as it is stored without a layout that says otherwise; 0 for tuples,
+// tokens and opaque values.
+int64_t ElementBits(const ShapeProto& shape);
+
 // The size of an array (not a tuple), tiled and padded. Tokens and opaque values take 0 bytes. An
 // array that is split between the fast memories of two cores (`SC(0:256)` in the layout) has the
 // bytes of both parts.

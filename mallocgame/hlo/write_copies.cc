@@ -51,27 +51,37 @@ CopyWriter::CopyWriter(const Program& program, const Plan& plan, const Module& m
   }
 }
 
-// What a prefetch in the place of a plain copy reads has to stay until it is done, although the
-// program uses it no more.
-void CopyWriter::ProlongSource(const PlanTransfer& transfer, Tick end) {
-  if (transfer.replaces < 0) return;
+// The last tick at which an instruction of the unassigned module uses a value; 0: none does. What a
+// computation returns is used for ever.
+Tick CopyWriter::LastUse(int32_t value) {
   if (last_use_.empty()) {
     last_use_.assign(module_.array_count(), 0);
     for (Tick t = 0; t < std::ssize(schedule_.ticks); ++t) {
       const int32_t i = schedule_.ticks[t].instruction;
-      const bool is_root = module_.computation(module_.instruction(i).computation).root == i;
-      if (values_.IsEmittedWhenWanted(i) && !is_root) continue;
+      if (values_.IsEmittedWhenWanted(i)) continue;
       for (const int32_t operand : module_.operands(i)) {
         const HloInstruction& used = module_.instruction(operand);
         for (int32_t k = 0; k < used.array_count; ++k)
           last_use_[flow_.ValueOf(used.first_array + k)] = t;
       }
     }
+    for (const Computation& computation : module_.computations()) {
+      const HloInstruction& root = module_.instruction(computation.root);
+      for (int32_t k = 0; k < root.array_count; ++k)
+        last_use_[flow_.ValueOf(root.first_array + k)] = kNever;
+    }
   }
+  return last_use_[value];
+}
+
+// What a prefetch in the place of a plain copy reads has to stay until it is done, although the
+// program uses it no more.
+void CopyWriter::ProlongSource(const PlanTransfer& transfer, Tick end) {
+  if (transfer.replaces < 0) return;
   const int32_t operand = module_.operands(ReplacedBy(transfer))[0];
   const int32_t source = flow_.ValueOf(module_.instruction(operand).first_array);
-  if (end > last_use_[source] + 1)
-    values_.Prolong({source, last_use_[source], end, ReplacedBy(transfer)});
+  if (end - 1 > LastUse(source))
+    values_.Prolong({source, LastUse(source), end, ReplacedBy(transfer)});
 }
 
 Tick CopyWriter::FirstUse(ResidenceId residence) const {
@@ -232,9 +242,12 @@ absl::Status CopyWriter::Begin(int32_t p, int32_t computation) {
   MG_RETURN_IF_ERROR(FindValue(transfer, t));
   const Piece& piece = all_.pieces[p];
   if (piece.dropped) return absl::OkStatus();
-  // What main memory has already needs no way there.
-  if (transfer.kind == CopyKind::kWriteBack && values_.IsAt(value_[t], kMainMemory))
+  // What main memory has already needs no way there, nor does what is used no more: the bytes of
+  // its home may be another's by then.
+  if (transfer.kind == CopyKind::kWriteBack &&
+      (values_.IsAt(value_[t], kMainMemory) || LastUse(value_[t]) < piece.end)) {
     return absl::OkStatus();
+  }
   MG_ASSIGN_OR_RETURN(const int32_t source, SourceOf(transfer, t));
   ProlongSource(transfer, piece.end);
   if (draft_.computation(source) != computation) {

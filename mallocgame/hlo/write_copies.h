@@ -59,6 +59,7 @@ class CopyWriter {
   absl::Status BeginPreload(int32_t p, int32_t number);
   void FetchAgain(Tick tick);
   absl::Status Begin(int32_t p, int32_t computation);
+  Tick LastUse(int32_t value);
   void ProlongSource(const PlanTransfer& transfer, Tick end);
   absl::Status FindValue(const PlanTransfer& transfer, int32_t t);
   absl::StatusOr<int32_t> SourceOf(const PlanTransfer& transfer, int32_t t);

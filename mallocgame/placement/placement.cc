@@ -9,9 +9,10 @@
 #include "mallocgame/base/worker_pool.h"
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/order/order_tables.h"
-#include "mallocgame/game/order/services.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/placement/level_model.h"
+#include "mallocgame/search/decoder.h"
+#include "mallocgame/search/intent.h"
 
 namespace mallocgame {
 
@@ -19,20 +20,20 @@ namespace {
 
 // What the levels of an order game stand for. The first ones place a residence, the last one leaves
 // everything in main memory.
-constexpr std::array kServiceOfLevel = {Service::kLate, Service::kEarly, Service::kPreload,
-                                        Service::kSplit, Service::kSkip};
-static_assert(kServiceOfLevel.size() == kServices);
-static_assert(kServiceOfLevel[PlacementProblem::kSplitLevel] == Service::kSplit);
+constexpr std::array kModeOfLevel = {Mode::kLate, Mode::kEarly, Mode::kPreload, Mode::kSplit,
+                                     Mode::kMain};
+static_assert(kModeOfLevel.size() == kServices);
+static_assert(kModeOfLevel[PlacementProblem::kSplitLevel] == Mode::kSplit);
 
-uint8_t LevelOf(Service service) {
-  const auto* const level = std::find(kServiceOfLevel.begin(), kServiceOfLevel.end(), service);
-  return static_cast<uint8_t>(level - kServiceOfLevel.begin());
+uint8_t LevelOf(Mode mode) {
+  const auto* const level = std::find(kModeOfLevel.begin(), kModeOfLevel.end(), mode);
+  return static_cast<uint8_t>(level - kModeOfLevel.begin());
 }
 
 std::vector<std::string> LevelNames(const Game& game) {
   if (game.options().kind == GameKind::kTime) return {"fast", "main"};
   std::vector<std::string> names;
-  for (const Service service : kServiceOfLevel) names.emplace_back(ServiceName(service));
+  for (const Mode mode : kModeOfLevel) names.emplace_back(ServiceName(static_cast<Service>(mode)));
   return names;
 }
 
@@ -47,8 +48,8 @@ static_assert(kLater.size() == kServices);
 struct PlacementProblem::Scratch {
   PlacementMap map;
   LevelModel::Occupancy occupancy;
-  std::optional<OrderState> state;
-  std::vector<int64_t> turn;  // of each run of an order game
+  std::unique_ptr<Position> position;
+  Intent intent;  // what the map at hand says
 };
 
 PlacementProblem::PlacementProblem(std::shared_ptr<const Program> program,
@@ -126,15 +127,14 @@ bool PlacementProblem::on_order_game() const {
 // them who wants the plan.
 PlacementMap PlacementProblem::MapOf(const Plan& plan) const {
   PlacementMap map(map_size(), static_cast<uint8_t>(levels() - 1));
-  if (on_order_game()) {
-    const std::vector<Service> services = ServicesOf(*game_, plan);
-    for (size_t r = 0; r < services.size(); ++r)
-      map[2 * game_->order_tables().runs[r].id] = LevelOf(services[r]);
-    return map;
-  }
-  for (size_t a = 0; a < plan.served_by.size(); ++a) {
-    const int32_t tensor = graph_.tensor_of[program_->accesses()[a].buffer.index()];
-    if (tensor >= 0 && plan.served_by[a].valid()) map[tensor] = 0;
+  const Intent intent = ReadPlan(*game_, plan);
+  for (size_t i = 0; i < intent.size(); ++i) {
+    if (on_order_game()) {
+      map[2 * game_->order_tables().runs[i].id] = LevelOf(intent[i].mode);
+    } else if (const int32_t tensor = TensorOf(AccessId(i));
+               tensor >= 0 && intent[i].mode != Mode::kMain) {
+      map[tensor] = 0;
+    }
   }
   return map;
 }
@@ -231,54 +231,49 @@ absl::StatusOr<PlacementCosts> PlacementProblem::Costs() const {
   return model_->Costs();
 }
 
+int32_t PlacementProblem::TensorOf(AccessId access) const {
+  return graph_.tensor_of[program_->access(access).buffer.index()];
+}
+
+// On an order game ranks are in thousandths of a place. Of equal ones that of the more important
+// run comes first.
+void PlacementProblem::WriteIntent(absl::Span<const uint8_t> map, Intent& intent) const {
+  if (intent.empty()) intent = OpenIntent(*game_);
+  if (!on_order_game()) {
+    for (size_t a = 0; a < intent.size(); ++a) {
+      const int32_t tensor = TensorOf(AccessId(a));
+      intent[a].mode = tensor >= 0 && map[tensor] == 0 ? Mode::kKeep : Mode::kMain;
+    }
+    return;
+  }
+  const auto places = static_cast<int64_t>(intent.size());
+  for (size_t r = 0; r < intent.size(); ++r) {
+    const int32_t node = game_->order_tables().runs[r].id;
+    intent[r].mode = kModeOfLevel[map[2 * node]];
+    intent[r].rank =
+        static_cast<double>(1000 * static_cast<int64_t>(r) + kLater[map[2 * node + 1]] * places);
+  }
+}
+
 int64_t PlacementProblem::PlayInto(absl::Span<uint8_t> map, Scratch* scratch,
                                    std::vector<uint8_t>* actions) const {
-  return on_order_game() ? PlayOrderGame(map, scratch, actions) : PlayTimeGame(map, actions);
-}
-
-int64_t PlacementProblem::PlayTimeGame(absl::Span<uint8_t> map,
-                                       std::vector<uint8_t>* actions) const {
-  const PlacementMap wanted(map.begin(), map.end());
-  State state = game_->InitialState();
-  while (!state.IsTerminal()) {
-    const int32_t tensor =
-        graph_.tensor_of[program_->access(state.current_access()).buffer.index()];
-    const bool fast = tensor >= 0 && wanted[tensor] == 0;
-    const auto preference = fast ? std::array{Action::kNoCopy, Action::kCopy, Action::kDrop}
-                                 : std::array{Action::kDrop, Action::kNoCopy, Action::kCopy};
-    const Action action = *std::find_if(preference.begin(), preference.end(),
-                                        [&](Action a) { return state.IsLegal(a); });
-    if (fast && action == Action::kDrop) map[tensor] = 1;
-    MG_CHECK(state.Apply(action).ok());
+  if (scratch->position == nullptr) scratch->position = game_->Start();
+  Position& position = *scratch->position;
+  while (position.num_decisions() > 0) position.Undo();
+  WriteIntent(map, scratch->intent);
+  PlayOn(position, scratch->intent);
+  for (int i = 0; i < position.num_decisions(); ++i) {
+    const int32_t segment = DecidedSegment(position, i);
+    const Mode mode = DecidedMode(position, i);
+    if (on_order_game()) {
+      map[2 * game_->order_tables().runs[segment].id] = LevelOf(mode);
+    } else if (const int32_t tensor = TensorOf(AccessId(segment));
+               tensor >= 0 && mode == Mode::kMain) {
+      map[tensor] = 1;
+    }
   }
-  if (actions != nullptr) actions->assign(state.actions().begin(), state.actions().end());
-  return state.latency_ps();
-}
-
-int64_t PlacementProblem::PlayOrderGame(absl::Span<uint8_t> map, Scratch* scratch,
-                                        std::vector<uint8_t>* actions) const {
-  std::optional<OrderState>& state = scratch->state;
-  if (!state.has_value()) state.emplace(game_);
-  while (state->num_decisions() > 0) state->Undo();
-  const std::vector<Run>& runs = state->tables().runs;
-  // In thousandths of a place. Of equal turns that of the more important run comes first.
-  std::vector<int64_t>& turn = scratch->turn;
-  turn.clear();
-  for (const Run& run : runs) {
-    const auto places = static_cast<int64_t>(runs.size());
-    turn.push_back(1000 * static_cast<int64_t>(turn.size()) + kLater[map[2 * run.id + 1]] * places);
-  }
-  while (!state->IsTerminal()) {
-    const auto candidates = state->candidates();
-    const auto end = std::find(candidates.begin(), candidates.end(), -1);
-    const auto next = std::min_element(candidates.begin(), end,
-                                       [&turn](int32_t a, int32_t b) { return turn[a] < turn[b]; });
-    uint8_t& level = map[2 * runs[*next].id];
-    level = LevelOf(
-        ServeAs(*state, static_cast<int>(next - candidates.begin()), kServiceOfLevel[level]));
-  }
-  if (actions != nullptr) actions->assign(state->actions().begin(), state->actions().end());
-  return state->latency_ps();
+  if (actions != nullptr) actions->assign(position.actions().begin(), position.actions().end());
+  return position.latency_ps();
 }
 
 }  // namespace mallocgame

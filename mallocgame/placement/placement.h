@@ -30,6 +30,7 @@
 #include "mallocgame/placement/hierarchy.h"
 #include "mallocgame/placement/placement_graph.h"
 #include "mallocgame/plan/plan.h"
+#include "mallocgame/search/intent.h"
 
 namespace mallocgame {
 
@@ -124,9 +125,9 @@ class PlacementProblem {
   PlacementOutcome EvaluateOne(absl::Span<const uint8_t> map, Scratch* scratch) const;
   // Plays `map`, which becomes the map that is carried out; returns the latency.
   int64_t PlayInto(absl::Span<uint8_t> map, Scratch* scratch, std::vector<uint8_t>* actions) const;
-  int64_t PlayTimeGame(absl::Span<uint8_t> map, std::vector<uint8_t>* actions) const;
-  int64_t PlayOrderGame(absl::Span<uint8_t> map, Scratch* scratch,
-                        std::vector<uint8_t>* actions) const;
+  int32_t TensorOf(AccessId access) const;
+  // What a map wants on a game.
+  void WriteIntent(absl::Span<const uint8_t> map, Intent& intent) const;
   PlacementMap MapOf(const Plan& plan) const;
   double RewardOf(int64_t latency_ps, double moved) const;
 

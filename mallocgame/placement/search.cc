@@ -1,11 +1,11 @@
 #include "mallocgame/placement/search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mallocgame/base/annealing.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/base/worker_pool.h"
@@ -164,7 +164,8 @@ void SearchAnneal(Evaluator& evaluator, Rng& rng) {
     const double temperature = kFirstTemperature * static_cast<double>(problem.baseline_ps()) *
                                static_cast<double>(evaluator.left()) / budget;
     const auto found = static_cast<double>(evaluator.Evaluate(next).front().latency_ps);
-    if (!first && found > latency && !AcceptWorse(found - latency, temperature, rng)) continue;
+    const double loss = first ? 0 : found - latency;
+    if (loss > 0 && rng.Uniform() >= std::exp(-loss / temperature)) continue;
     map = std::move(next);
     latency = found;
   }

@@ -371,7 +371,7 @@ class Checker {
 
   absl::Status CheckCosts() const {
     const CostData& cost = data_.cost;
-    if (!Within(static_cast<int64_t>(cost.kind), 0, 1))
+    if (!Within(static_cast<int64_t>(cost.kind), 0, 2))
       return Broken("the kind of the cost model is not known");
     if (cost.instructions.size() != data_.instructions.size()) {
       return Broken(cost.instructions.size(), " costs for ", data_.instructions.size(),
@@ -380,6 +380,10 @@ class Checker {
     for (size_t p = 0; p < cost.pools.size(); ++p) {
       const std::vector<CostRow>& rows = cost.pools[p].rows;
       if (rows.empty()) return Broken("cost pool ", p, " has no rows");
+      if (!Within(static_cast<int64_t>(cost.pools[p].work), 0, 5) ||
+          !Within(cost.pools[p].element_bits, 0, 128)) {
+        return Broken("cost pool ", p, ": its class of work or the bits of its elements");
+      }
       for (size_t r = 0; r < rows.size(); ++r) {
         if (!Within(rows[r].cycles, 0, kMaxWork)) {
           return Broken("cost pool ", p, " row ", r, ": ", rows[r].cycles, " cycles");

@@ -183,7 +183,7 @@ bool RunFits(const CostModel& cost_model) {
     add(std::max(cost_model.PriceOf(t, 0).time_ps, cost_model.PriceOf(t, ~uint64_t{0}).time_ps), t);
   for (const Access& access : program.accesses()) {
     // Its instruction may wait for a prefetch and for a write-back.
-    const int64_t copy = cost_model.hardware().TransferPs(program.buffer(access.buffer).size_bytes);
+    const int64_t copy = cost_model.hardware().CopyPs(program.buffer(access.buffer).size_bytes);
     add(copy, access.tick);
     add(copy, access.tick);
   }
@@ -211,8 +211,8 @@ CostModel::CostModel(std::shared_ptr<const Program> program, const Hardware& har
 Price CostModel::PriceOf(Tick tick, uint64_t fast_slots) const {
   const CostData& data = program_->cost();
   const InstructionCost& cost = data.instructions[tick];
-  Price price = data.kind == CostKind::kProfile ? ProfilePrice(cost, fast_slots)
-                                                : RooflinePrice(cost, fast_slots);
+  Price price =
+      data.has_prices() ? ProfilePrice(cost, fast_slots) : RooflinePrice(cost, fast_slots);
   if (cost.link_ps > 0) AddLinkTime(cost, fast_slots, price);
   if (program_->instruction(tick).plain_copy) price.idle_ps = 0;
   return price;
@@ -234,7 +234,9 @@ Price CostModel::ProfilePrice(const InstructionCost& cost, uint64_t fast_slots) 
   const uint64_t outputs = FastBits(cost.outputs, fast_slots);
   const PredictedCycles predicted = PredictCycles(cost, rows, operands, outputs);
   int64_t time = hardware_.CyclesToPs(predicted.cycles);
-  if (!predicted.exact) {
+  if (!predicted.exact && program_->cost().kind == CostKind::kCalibrated) {
+    time = MonotonePs(cost, rows, operands, outputs, time);
+  } else if (!predicted.exact) {
     const int64_t floor = FloorPs(cost, operands, outputs, hardware_);
     const auto keeps_to_it = [&](const CostRow& row) {
       return hardware_.CyclesToPs(row.cycles) >=
@@ -244,6 +246,24 @@ Price CostModel::ProfilePrice(const InstructionCost& cost, uint64_t fast_slots) 
   }
   return {time, std::max<int64_t>(0, time - MainTransferPs(cost, fast_slots)),
           predicted.exact ? PriceSource::kExact : PriceSource::kPredicted};
+}
+
+// Rows of calibrated prices are monotone and keep to the floor, so that nothing here contradicts.
+int64_t CostModel::MonotonePs(const InstructionCost& cost, absl::Span<const CostRow> rows,
+                              uint64_t operands, uint64_t outputs, int64_t time) const {
+  const Masks in = MasksOf(cost.operands), out = MasksOf(cost.outputs);
+  int64_t least = FloorPs(cost, operands, outputs, hardware_), most = kMax;
+  for (const CostRow& row : rows) {
+    const uint64_t more_in = operands & ~row.operands & in.movable,
+                   more_out = outputs & ~row.outputs & out.movable,
+                   less_in = row.operands & ~operands & in.movable,
+                   less_out = row.outputs & ~outputs & out.movable;
+    const int64_t its_time = hardware_.CyclesToPs(row.cycles);
+    if (less_in == 0 && less_out == 0) most = std::min(most, its_time);
+    if (more_in == 0 && more_out == 0) least = std::max(least, its_time);
+  }
+  // Rows that differ in arrays that never move may disagree by little; less is dearer then.
+  return std::max(least, std::min(time, most));
 }
 
 int64_t CostModel::MainTransferPs(const InstructionCost& cost, uint64_t fast_slots) const {

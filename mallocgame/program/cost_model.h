@@ -1,4 +1,4 @@
-// The time of an instruction, given where its arrays lie. Two kinds behind one interface:
+// The time of an instruction, given where its arrays lie. Three kinds behind one interface:
 //
 //   roofline  The time is computed from flops and bytes of the HLO by XLA's own formula (XLA
 //             reference 2.2): bytes in fast memory go at its bandwidth, all others at the
@@ -14,7 +14,10 @@
 //             moves over the main-memory bandwidth, wherever its arrays lie; a kernel has its
 //             roofline.
 //
-// To both comes the time that the program waits for links between chips (InstructionCost::link_ps).
+//   calibrated  A profile whose rows a law has made (calibrate.h). A prediction is never below
+//             FloorPs, and neither above a row with less in fast memory nor below one with more.
+//
+// To all comes the time that the program waits for links between chips (InstructionCost::link_ps).
 #ifndef MALLOCGAME_PROGRAM_COST_MODEL_H_
 #define MALLOCGAME_PROGRAM_COST_MODEL_H_
 
@@ -66,6 +69,10 @@ class CostModel {
  private:
   Price ProfilePrice(const InstructionCost& cost, uint64_t fast_slots) const;
   Price RooflinePrice(const InstructionCost& cost, uint64_t fast_slots) const;
+  // `time` as a prediction of calibrated prices, which keeps to the floor and to the rows with more
+  // and with less in fast memory.
+  int64_t MonotonePs(const InstructionCost& cost, absl::Span<const CostRow> rows, uint64_t operands,
+                     uint64_t outputs, int64_t time) const;
   // of all arrays in main memory
   int64_t MainTransferPs(const InstructionCost& cost, uint64_t fast_slots) const;
   void AddLinkTime(const InstructionCost& cost, uint64_t fast_slots, Price& price) const;

@@ -173,17 +173,37 @@ struct CostRow {
   friend bool operator==(const CostRow&, const CostRow&) = default;
 };
 
+// What kind of work an instruction does. Calibrated prices differ by it.
+enum class WorkClass : uint8_t {
+  kUnknown,    // the program was imported before classes were known
+  kMatmul,     // a dot or convolution, alone or in a fusion
+  kReduction,  // a reduction without one of those
+  kCopy,       // nothing but another place or another layout
+  kVector,     // all other work on elements
+  kKernel,     // a custom call
+};
+
 // The rows of all instructions of one structure (opcode, shapes with layouts, fused computation),
 // sorted and distinct.
 struct CostPool {
   std::vector<CostRow> rows;
+  // The fingerprint leaves these two out, because they change neither which plans are valid nor
+  // what they cost.
+  WorkClass work = WorkClass::kUnknown;
+  // The bits of the widest type that a quarter of its elements has; 0: not known, or no elements.
+  int32_t element_bits = 0;
   friend bool operator==(const CostPool&, const CostPool&) = default;
 };
 
-enum class CostKind : uint8_t { kRoofline, kProfile };
+enum class CostKind : uint8_t {
+  kRoofline,    // no prices
+  kProfile,     // the compiler's prices
+  kCalibrated,  // those prices after a law (program/calibrate.h)
+};
 
 struct CostData {
   CostKind kind = CostKind::kRoofline;
+  bool has_prices() const { return kind != CostKind::kRoofline; }
   std::vector<InstructionCost> instructions;  // one for each tick; that of a kLoopEntry is empty
   std::vector<CostPool> pools;
   friend bool operator==(const CostData&, const CostData&) = default;

@@ -29,6 +29,12 @@ struct CostShape {
   bool kernel = false;
 };
 
+// What a pool is, but for its rows.
+struct PoolShape {
+  WorkClass work = WorkClass::kUnknown;
+  int32_t element_bits = 0;
+};
+
 // Hands out the rows of a table, from the first on.
 template <class Row>
 class RowQueue {
@@ -59,8 +65,10 @@ void WriteCost(const CostData& cost, Cost* wire) {
   }
   std::vector<int64_t> pool_rows;
   std::vector<CostRow> rows;
+  std::vector<PoolShape> pools;
   for (const CostPool& pool : cost.pools) {
     pool_rows.push_back(std::ssize(pool.rows));
+    pools.push_back({pool.work, pool.element_bits});
     rows.insert(rows.end(), pool.rows.begin(), pool.rows.end());
   }
 
@@ -90,11 +98,16 @@ void WriteCost(const CostData& cost, Cost* wire) {
   WriteColumn(rows, &CostRow::operands, r->mutable_operands());
   WriteColumn(rows, &CostRow::outputs, r->mutable_outputs());
   WriteColumn(rows, &CostRow::cycles, r->mutable_cycles());
+  if (std::any_of(pools.begin(), pools.end(),
+                  [](const PoolShape& pool) { return pool.work != WorkClass::kUnknown; })) {
+    WriteColumn(pools, &PoolShape::work, wire->mutable_pool_work());
+    WriteColumn(pools, &PoolShape::element_bits, wire->mutable_pool_element_bits());
+  }
 }
 
 absl::StatusOr<CostData> ReadCost(const Cost& wire) {
   CostData cost;
-  if (wire.kind() < 0 || wire.kind() > static_cast<int64_t>(CostKind::kProfile)) {
+  if (wire.kind() < 0 || wire.kind() > static_cast<int64_t>(CostKind::kCalibrated)) {
     return absl::InvalidArgumentError(absl::StrCat("cost: kind ", wire.kind(), " is out of range"));
   }
   cost.kind = static_cast<CostKind>(wire.kind());
@@ -120,6 +133,18 @@ absl::StatusOr<CostData> ReadCost(const Cost& wire) {
                          .status());
   MG_ASSIGN_OR_RETURN(const std::vector<int64_t> pool_rows,
                       ReadList<int64_t>("pools", wire.pool_rows()));
+  std::vector<PoolShape> pools;
+  if (!wire.pool_work().empty()) {
+    MG_RETURN_IF_ERROR(ColumnReader<PoolShape>("pools", pools)
+                           .ReadEnum("work", wire.pool_work(), &PoolShape::work, WorkClass::kKernel)
+                           .Read("element_bits", wire.pool_element_bits(), &PoolShape::element_bits)
+                           .status());
+    if (pools.size() != pool_rows.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("pools: ", pools.size(), " have a class of work, of ", pool_rows.size()));
+    }
+  }
+  pools.resize(pool_rows.size());
   std::vector<CostRow> rows;
   const CostRows& r = wire.rows();
   MG_RETURN_IF_ERROR(ColumnReader<CostRow>("cost rows", rows)
@@ -157,7 +182,8 @@ absl::StatusOr<CostData> ReadCost(const Cost& wire) {
                                                      count, " rows, but ", row_queue.left(),
                                                      " are left"));
     }
-    cost.pools.push_back({*std::move(own)});
+    const PoolShape& shape = pools[cost.pools.size()];
+    cost.pools.push_back({*std::move(own), shape.work, shape.element_bits});
   }
   if (array_queue.left() != 0 || row_queue.left() != 0) {
     return absl::InvalidArgumentError(absl::StrCat("cost: ", array_queue.left(), " arrays and ",

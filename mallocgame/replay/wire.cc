@@ -33,6 +33,7 @@ void ToWire(const mallocgame::Hardware& hardware, Hardware* wire) {
   wire->set_max_outstanding_write_backs(hardware.max_outstanding_write_backs);
   wire->set_max_preloads(hardware.max_preloads);
   wire->set_fast_memory_space(hardware.fast_memory_space);
+  wire->set_copy_latency_ps(hardware.copy_latency_ps);
 }
 
 absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire) {
@@ -50,6 +51,7 @@ absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire) {
   hardware.max_outstanding_write_backs = wire.max_outstanding_write_backs();
   hardware.max_preloads = wire.max_preloads();
   hardware.fast_memory_space = wire.fast_memory_space();
+  hardware.copy_latency_ps = wire.copy_latency_ps();
   if (wire.askable())
     return absl::InvalidArgumentError(
         "hardware: found askable true, allowed: false, as no hardware limits how copies are cut");

@@ -6,7 +6,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/order/order_tables.h"
-#include "mallocgame/game/order/services.h"
 
 namespace mallocgame {
 namespace {
@@ -20,17 +19,17 @@ std::vector<int32_t> Inverse(const std::vector<int32_t>& of) {
 }  // namespace
 
 ScheduledGame::ScheduledGame(const ScheduleUnits& units, const Game& base, UnitOrder order,
-                             const std::vector<ServedAccesses>& preferences)
+                             const std::vector<ServedAccesses>& served)
     : order_(std::move(order)), ticks_(units.TicksOf(order_)), place_(Inverse(ticks_)) {
   made_ = ReorderedLegally(units.program(), ticks_);
   base_buffer_ = Inverse(made_.buffer_of);
   base_access_ = Inverse(made_.access_of);
   game_ = base.Reordered(made_.program, ticks_, made_.access_of);
-  Play(PreferencesLike(preferences));
+  search_ = std::make_unique<GameSearch>(*game_, IntentOf(served));
 }
 
 ScheduledGame::ScheduledGame(const ScheduleUnits& units, const Game& base,
-                             OrderPreferences preferences)
+                             Intent intent)
     : order_(units.ProgramOrder()), ticks_(units.TicksOf(order_)), place_(Inverse(ticks_)) {
   made_.program = units.shared_program();
   for (size_t b = 0; b < made_.program->buffers().size(); ++b)
@@ -40,29 +39,24 @@ ScheduledGame::ScheduledGame(const ScheduleUnits& units, const Game& base,
   base_buffer_ = made_.buffer_of;
   base_access_ = made_.access_of;
   game_ = base.shared_from_this();
-  Play(std::move(preferences));
-}
-
-void ScheduledGame::Play(OrderPreferences preferences) {
-  search_ = std::make_unique<OrderSearch>(*game_, std::move(preferences));
-  changes_ = std::make_unique<OrderChanges>(*search_);
+  search_ = std::make_unique<GameSearch>(*game_, std::move(intent));
 }
 
 std::vector<ServedAccesses> ScheduledGame::Served() const {
   const OrderTables& tables = game_->order_tables();
   std::vector<ServedAccesses> served;
   for (int32_t i = 0; i < search_->decisions(); ++i) {
-    const int32_t r = search_->run(i);
+    const int32_t r = search_->segment(i);
     const Run& run = tables.runs[r];
+    const Segment& segment = search_->intent()[r];
     ServedAccesses one;
     one.buffer = base_buffer_[tables.arrangement.tables.buffers[run.buffer].id.index()];
     one.first = one.last = -1;
     if (run.parent >= 0) {
-      const auto [first, last] = AccessesOf(tables, r);
-      one.first = base_access_[first.index()];
-      one.last = base_access_[last.index()];
+      one.first = base_access_[segment.first.index()];
+      one.last = base_access_[segment.last.index()];
     }
-    one.service = search_->preferences()[r].service;
+    one.mode = segment.mode;
     served.push_back(one);
   }
   return served;
@@ -70,38 +64,39 @@ std::vector<ServedAccesses> ScheduledGame::Served() const {
 
 // Runs that the other order hasn't got, because their accesses stand otherwise there, come last and
 // are left to greedy.
-OrderPreferences ScheduledGame::PreferencesLike(const std::vector<ServedAccesses>& served) const {
+Intent ScheduledGame::IntentOf(const std::vector<ServedAccesses>& served) const {
   const OrderTables& tables = game_->order_tables();
   absl::flat_hash_map<std::tuple<int32_t, int32_t, int32_t>, int32_t> runs;
-  OrderPreferences preferences(tables.runs.size());
+  Intent intent = OpenIntent(*game_);
   for (size_t r = 0; r < tables.runs.size(); ++r) {
     const auto index = static_cast<int32_t>(r);
-    preferences[r] = {kUndecidedService, static_cast<double>(r + served.size())};
+    intent[r].rank += static_cast<double>(served.size());
     const Run& run = tables.runs[r];
     std::tuple<int32_t, int32_t, int32_t> key(
         base_buffer_[tables.arrangement.tables.buffers[run.buffer].id.index()], -1, -1);
     if (run.parent >= 0) {
-      const auto [first, last] = AccessesOf(tables, index);
-      std::get<1>(key) = base_access_[first.index()];
-      std::get<2>(key) = base_access_[last.index()];
+      std::get<1>(key) = base_access_[intent[r].first.index()];
+      std::get<2>(key) = base_access_[intent[r].last.index()];
     }
     runs.emplace(key, index);
   }
   double rank = 0;
   for (const ServedAccesses& one : served) {
     const auto run = runs.find({one.buffer, one.first, one.last});
-    if (run != runs.end()) preferences[run->second] = {one.service, rank};
+    if (run != runs.end()) {
+      intent[run->second].mode = one.mode;
+      intent[run->second].rank = rank;
+    }
     ++rank;
   }
-  return preferences;
+  return intent;
 }
 
 void ScheduledGame::TryPlacement(int64_t worse, Rng& rng) {
-  if (search_->decisions() == 0) return;
-  changes_->Propose(rng);
-  if (search_->Play(search_->latency_ps() + worse)) {
+  if (search_->empty()) return;
+  search_->Propose(rng);
+  if (search_->Try(search_->latency_ps() + worse)) {
     search_->Accept();
-    changes_->Accepted();
   } else {
     search_->Reject();
   }

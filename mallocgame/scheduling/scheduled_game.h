@@ -12,27 +12,28 @@
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/schedule/instruction_order.h"
 #include "mallocgame/schedule/units.h"
-#include "mallocgame/solvers/playing/order_changes.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/search/game_search.h"
+#include "mallocgame/search/intent.h"
 
 namespace mallocgame {
 
-// A run of accesses that was served, by what the accesses are in the program's own order, so that
-// it means the same in other orders.
+// How a segment (search/intent.h) was served, by what its accesses are in the program's own order,
+// so that it means the same in other orders.
 struct ServedAccesses {
   int32_t buffer = 0;
   int32_t first = 0, last = 0;  // accesses; -1: all of the buffer's
-  uint8_t service = 0;
+  Mode mode = Mode::kOpen;
 };
 
 class ScheduledGame {
  public:
-  // Plays the order game of `base`'s program with its instructions in `order`, by `preferences`.
-  // `base` is an order game at the units' own order and must outlive this.
+  // Plays the order game of `base`'s program with its instructions in `order`, and wants what
+  // `served` says, in its order. `base` is an order game at the units' own order and must outlive
+  // this.
   ScheduledGame(const ScheduleUnits& units, const Game& base, UnitOrder order,
-                const std::vector<ServedAccesses>& preferences);
-  // The same at the units' own order, with preferences of the game itself.
-  ScheduledGame(const ScheduleUnits& units, const Game& base, OrderPreferences preferences);
+                const std::vector<ServedAccesses>& served);
+  // The same at the units' own order, with a dense intent of the game itself.
+  ScheduledGame(const ScheduleUnits& units, const Game& base, Intent intent);
 
   const UnitOrder& order() const { return order_; }
   // order() as ticks, and where each tick of the program stands.
@@ -41,23 +42,22 @@ class ScheduledGame {
   const Program& program() const { return *made_.program; }
   const std::shared_ptr<const Program>& shared_program() const { return made_.program; }
   int64_t latency_ps() const { return search_->latency_ps(); }
-  Plan ToPlan() const { return search_->state().ToPlan(); }
+  // Not behind TryPlacement.
+  Plan ToPlan() const { return search_->position().ToPlan(); }
   // What is served, in the order of the decisions.
   std::vector<ServedAccesses> Served() const;
   // Tries one other placement, and keeps it unless it is worse by more than `worse` picoseconds.
   void TryPlacement(int64_t worse, Rng& rng);
 
  private:
-  void Play(OrderPreferences preferences);
-  OrderPreferences PreferencesLike(const std::vector<ServedAccesses>& served) const;
+  Intent IntentOf(const std::vector<ServedAccesses>& served) const;
 
   UnitOrder order_;
   std::vector<Tick> ticks_, place_;
   ReorderedProgram made_;
   std::vector<int32_t> base_buffer_, base_access_;  // by buffer and access of made_
   std::shared_ptr<const Game> game_;
-  std::unique_ptr<OrderSearch> search_;
-  std::unique_ptr<OrderChanges> changes_;
+  std::unique_ptr<GameSearch> search_;
 };
 
 }  // namespace mallocgame

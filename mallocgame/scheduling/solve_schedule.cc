@@ -1,7 +1,6 @@
 #include "mallocgame/scheduling/solve_schedule.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -9,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mallocgame/base/annealing.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
@@ -20,8 +18,10 @@
 #include "mallocgame/schedule/units.h"
 #include "mallocgame/scheduling/schedule_moves.h"
 #include "mallocgame/scheduling/scheduled_game.h"
-#include "mallocgame/solvers/game_variants.h"
-#include "mallocgame/solvers/playing/order_preferences.h"
+#include "mallocgame/search/anneal.h"
+#include "mallocgame/search/game_variants.h"
+#include "mallocgame/search/intent.h"
+#include "mallocgame/search/starts.h"
 #include "mallocgame/solvers/registry.h"
 
 namespace mallocgame {
@@ -116,7 +116,7 @@ class ScheduleAnnealing {
     best_served_ = now_->Served();
   }
 
-  int64_t Worse() { return static_cast<int64_t>(-temperature_ * std::log(1 - rng_.Uniform())); }
+  int64_t Worse() { return static_cast<int64_t>(AcceptedLoss(temperature_, rng_)); }
 
   void TryPlacement(ScheduledGame& game) {
     ++evaluations_;
@@ -214,19 +214,19 @@ class ScheduleSolver {
   // The program's own order, and those of list schedulers that need no more main memory than
   // allowed; those that are far from the best by their first game are left out.
   void MakeStarts(const MemoryLimit& limit) {
-    const FollowedPlan followed{result_.placed.plan, result_.placed.served};
+    const FollowedPlan followed{result_.placed.plan, result_.placed.decided};
     // Only games with the options of the problem: the base of all orders is one game.
     const std::shared_ptr<const Game> shown =
         GameShowing(*OrderGameOf(*problem_.game), kMaxCandidates);
     base_ = shown;
     auto starts = OrderStarts(*shown, &followed, deadline_.Share(kStarts));
-    const auto fits = [&](const OrderStart& start) {
+    const auto fits = [&](const GameStart& start) {
       return start.game->options().forbidden == shown->options().forbidden;
     };
     const auto first = std::find_if(starts.begin(), starts.end(), fits);
     if (first != starts.end()) base_ = first->game;
     ScheduledGame own(units_, *base_,
-                      first != starts.end() ? first->preferences : OrderUndecided(*base_));
+                      first != starts.end() ? first->intent : OpenIntent(*base_));
     const std::vector<ServedAccesses> served = own.Served();
     starts_.push_back({"own", own.order(), served, own.latency_ps()});
     for (int rule = 0; rule < kListRules; ++rule) {

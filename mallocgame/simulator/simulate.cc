@@ -62,7 +62,7 @@ class Player {
         channel_(plan.copies.size()), stall_at_(prices.size()) {
     service_ps_.reserve(plan.copies.size());
     for (const Copy& c : plan.copies)
-      service_ps_.push_back(cost_model.hardware().TransferPs(c.part_end - c.part_begin));
+      service_ps_.push_back(cost_model.hardware().CopyPs(c.part_end - c.part_begin));
   }
 
   // To `copied_at`, unless null, one for each tick, the idle time that copies used is added.

@@ -55,7 +55,7 @@ class Pricer {
   // The slots that the price depends on and that can be in fast memory, the largest first.
   std::vector<int> PlaceableSlots(Tick tick) const {
     const InstructionCost& cost = program_.cost().instructions[tick];
-    if (program_.cost().kind == CostKind::kProfile && cost.pool < 0 && !cost.kernel) return {};
+    if (program_.cost().has_prices() && cost.pool < 0 && !cost.kernel) return {};
     uint64_t used = 0;
     for (const std::vector<CostArray>* arrays : {&cost.operands, &cost.outputs}) {
       for (const CostArray& array : *arrays) {
@@ -132,7 +132,7 @@ class Pricer {
   // roofline moves every byte at one of three rates.
   int64_t FloorPs(Tick tick) const {
     const InstructionCost& cost = program_.cost().instructions[tick];
-    if (program_.cost().kind == CostKind::kProfile && !cost.kernel) {
+    if (program_.cost().has_prices() && !cost.kernel) {
       const std::vector<CostRow>& rows = program_.cost().pools[cost.pool].rows;
       const auto least =
           std::min_element(rows.begin(), rows.end(),

@@ -10,15 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
-#include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/game_variants.h"
-#include "mallocgame/solvers/planning/arrange_plan.h"
-#include "mallocgame/solvers/planning/polish_plan.h"
-#include "mallocgame/solvers/playing/budget.h"
+#include "mallocgame/search/game_variants.h"
+#include "mallocgame/solvers/pipeline.h"
 
 namespace mallocgame {
 namespace {
@@ -99,21 +95,6 @@ class Curve {
   std::vector<Improvement> points_;
 };
 
-// Returns `result`, with `plan` in place of its own if that is faster.
-absl::StatusOr<SolveResult> Improved(const SolveProblem& problem, SolveResult result, Plan plan,
-                                     int64_t latency_ps, int64_t evaluations, const char* how) {
-  result.evaluations += evaluations;
-  if (latency_ps >= result.report.latency_ps) return result;
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(problem.game->cost_model(), plan));
-  result.plan = std::move(plan);
-  result.actions.clear();
-  result.game = nullptr;
-  result.served.clear();
-  result.search = {};
-  absl::StrAppend(&result.found_by, ", ", how);
-  return result;
-}
-
 absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLimits& limits,
                                       const SolveFunction& solve, const Member& member,
                                       Curve& curve) {
@@ -125,22 +106,21 @@ absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLi
   played.game = member.order ? OrderGameOf(*problem.game) : TimeGameOf(*problem.game);
   MG_ASSIGN_OR_RETURN(SolveResult result, solve(member.solver, played, own));
   curve.Add(member.solver, result.report.latency_ps);
+  own.seconds = limits.seconds * member.arrange_share;
+  if (limits.seconds > 0) {
+    const double left = std::max(1e-9, limits.seconds - curve.deadline().seconds());
+    own.seconds = std::min(own.seconds, left);
+  }
+  Pipeline pipeline(*problem.game, own);
   if (member.arrange_share > 0) {
-    own.seconds = limits.seconds * member.arrange_share;
-    const Budget budget(own);
-    Arranged arranged = ArrangePlan(*problem.game, result.plan, own.seed, [&](int64_t evaluations) {
-      return curve.deadline().Passed() ? 1 : budget.Progress(evaluations);
-    });
-    MG_ASSIGN_OR_RETURN(result, Improved(problem, std::move(result), std::move(arranged.plan),
-                                         arranged.latency_ps, arranged.evaluations, "arranged"));
+    MG_RETURN_IF_ERROR(pipeline.Pack(*problem.game, 1, result));
     curve.Add(result.found_by, result.report.latency_ps);
   }
-  if (member.polish_share <= 0) return result;
-  const Deadline deadline = curve.deadline().Sooner(limits.seconds * member.polish_share);
-  Polished polished = PolishPlan(*problem.game, result.plan, own.seed, deadline);
-  MG_ASSIGN_OR_RETURN(result, Improved(problem, std::move(result), std::move(polished.plan),
-                                       polished.latency_ps, polished.evaluations, "polished"));
-  curve.Add(result.found_by, result.report.latency_ps);
+  if (member.polish_share > 0) {
+    const Deadline deadline = curve.deadline().Sooner(limits.seconds * member.polish_share);
+    MG_RETURN_IF_ERROR(pipeline.Refine(deadline, result));
+    curve.Add(result.found_by, result.report.latency_ps);
+  }
   return result;
 }
 

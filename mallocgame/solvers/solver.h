@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/order/served_run.h"
 #include "mallocgame/plan/plan.h"
+#include "mallocgame/search/intent.h"
 #include "mallocgame/simulator/report.h"
 
 namespace mallocgame {
@@ -64,7 +64,7 @@ struct SolveResult {
   std::shared_ptr<const Game> game;
   // what an order game of `styles` decided, in its order: it shows one run at a time in an order of
   // its own, so there are no actions; empty if the plan is none of these
-  std::vector<ServedRun> served;
+  Intent decided;
   SearchStatistics search;  // of the searches that chose `actions`; empty if none did
   int64_t evaluations = 0;
   // the solver whose plan this is: a portfolio's member, else the solver itself

@@ -60,7 +60,9 @@ void VectorEnv::ForEach(const std::function<void(int, int)>& body) {
 void VectorEnv::WriteState(int i, float* observations, int8_t* masks) const {
   const Environment& environment = environments_[i];
   environment.Observe(observations + static_cast<ptrdiff_t>(i) * games_->observation_size());
-  environment.WriteMask(masks + static_cast<ptrdiff_t>(i) * games_->num_actions());
+  int8_t* const mask = masks + static_cast<ptrdiff_t>(i) * games_->num_actions();
+  environment.WriteMask(mask);
+  if (options_.autoreset == Autoreset::kNextStep && ended(i)) mask[0] = 1;
 }
 
 absl::Status VectorEnv::Reset(absl::Span<const std::optional<uint64_t>> seeds,

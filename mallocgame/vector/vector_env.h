@@ -19,7 +19,8 @@ namespace mallocgame {
 
 // What becomes of an environment whose episode ended.
 enum class Autoreset : uint8_t {
-  // The step after the end ignores its action and begins the next episode, with reward 0.
+  // The step after the end ignores its action and begins the next episode, with reward 0. The mask
+  // of the end has action 0 as legal, so that a policy that obeys masks has something to choose.
   kNextStep,
   // The step that ends the episode also begins the next one. The ended one's last observation goes
   // to StepBuffers::final_observations, its mask to final_masks.
@@ -46,7 +47,8 @@ struct VectorEnvOptions {
 // writes the rows of the environments that it steps or resets.
 struct StepBuffers {
   float* observations = nullptr;  // a row is observation_size() numbers
-  int8_t* masks = nullptr;        // a row is num_actions() numbers, 0 or 1
+  // A row is num_actions() numbers, 0 or 1. It is never all 0 but for ends with kDisabled.
+  int8_t* masks = nullptr;
   // The picoseconds saved / the all-main latency. Reset does not write it.
   double* rewards = nullptr;
   bool* terminated = nullptr;  // Reset does not write it

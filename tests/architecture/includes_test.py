@@ -15,6 +15,7 @@ SCHEDULE = PROGRAM | {"schedule"}
 PLAN = PROGRAM | {"plan"}
 SIMULATOR = PLAN | {"simulator"}
 GAME = SIMULATOR | {"game"}
+SEARCH = GAME | {"search"}
 ALLOWED = {
     "base": set(),
     "hardware": BASE,
@@ -23,29 +24,31 @@ ALLOWED = {
     "plan": PROGRAM,
     "simulator": PLAN,
     "game": SIMULATOR,
-    "solvers": GAME,
-    "scheduling": GAME | SCHEDULE | {"solvers"},
+    "search": GAME,
+    "solvers": SEARCH,
+    "scheduling": SEARCH | SCHEDULE | {"solvers"},
     "hlo": PLAN | SCHEDULE,
-    "replay": GAME | SCHEDULE | {"solvers"},
+    "replay": SEARCH | SCHEDULE | {"solvers"},
     "vector": GAME,
-    "placement": GAME | {"vector"},
+    "placement": SEARCH | {"vector"},
     "pjrt": BASE,
 }
 # Folders of solvers -> what they may include of `solvers` besides themselves. None knows the table
 # of solvers or the portfolio that runs them.
 SOLVERS = {
-    "planning": {"game_variants.h"},
-    "styles": {"game_variants.h"},
+    "styles": set(),
     "xla": set(),
-    "playing": {"styles", "xla", "solver.h", "bounds.h", "game_variants.h"},
+    "playing": {"styles", "xla", "solver.h", "bounds.h", "budget.h"},
+    "planning": {"playing", "styles", "xla", "solver.h", "pipeline.h"},
 }
 # Headers of `solvers` in no folder -> what they and their sources may include of it.
 SOLVERS_TOP = {
     "solver": set(),
     "bounds": set(),
-    "game_variants": set(),
-    "portfolio": {"solver.h", "game_variants.h", "planning", "playing"},
-    "registry": {"solver.h", "game_variants.h", "portfolio.h", *SOLVERS},
+    "budget": {"solver.h"},
+    "pipeline": {"solver.h", "budget.h"},
+    "portfolio": {"solver.h", "pipeline.h"},
+    "registry": {"solver.h", "portfolio.h", "playing", "planning"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
 # What mallocgame/CMakeLists.txt installs. No header includes generated protobuf code.

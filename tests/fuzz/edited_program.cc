@@ -110,7 +110,7 @@ void EditCost(Input& in, CostData& cost) {
     case 3: return Edit(in, c.transcendentals);
     case 4: return EditArrays(in, c.operands);
     case 5: return EditArrays(in, c.outputs);
-    case 6: return EditEnum(in, cost.kind, CostKind::kProfile);
+    case 6: return EditEnum(in, cost.kind, CostKind::kCalibrated);
   }
 }
 

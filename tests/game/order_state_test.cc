@@ -8,8 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "mallocgame/game/order/channel_slack.h"
 #include "mallocgame/game/order/copy_schedule.h"
-#include "mallocgame/game/order/services.h"
 #include "mallocgame/plan/validate.h"
+#include "mallocgame/search/intent.h"
 #include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
 #include "tests/support/large_program.h"
@@ -322,7 +322,7 @@ TEST_CASE("a plan says of a run that it was preloaded, though it is written back
   const Plan plan = state.ToPlan();
   REQUIRE(plan.copies.size() == 2);
   REQUIRE(plan.copies.back().kind == CopyKind::kWriteBack);
-  REQUIRE(ServicesOf(*game, plan)[0] == Service::kPreload);
+  REQUIRE(ReadPlan(*game, plan)[0].mode == Mode::kPreload);
 }
 
 TEST_CASE("where copies take longer than can be counted there is no game") {

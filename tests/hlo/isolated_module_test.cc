@@ -134,6 +134,22 @@ TEST_CASE("a placed module tells which operands share bytes with the result") {
   CHECK_FALSE(placed->PlacementOf({}).ok());
 }
 
+TEST_CASE("of several instructions the one with the lowest id counts, wherever it stands") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("p = f32[8] parameter()")
+      .Add("first = f32[8] all-gather(p)", "channel_id: 3")
+      .Add("second = f32[8] all-gather(p)", "channel_id: 5");
+  HloProto proto = m.proto();
+  HloModuleProto& module = *proto.mutable_hlo_module();
+  module.mutable_computations(0)->mutable_instructions()->SwapElements(1, 2);
+  REQUIRE(module.computations(0).instructions(1).name() == "second");
+  const auto placed = PlacedModule::Read(module.SerializeAsString(),
+                                         proto.buffer_assignment().SerializeAsString());
+  REQUIRE(placed.ok());
+  CHECK(placed->PlacementOf({"second", "first"})->channel_id == 3);
+}
+
 TEST_CASE("a lowered program tells its hash, those that it calls, and its price") {
   IsaProgram program;
   program.set_name("0123456789abcdef0123456789abcdef");

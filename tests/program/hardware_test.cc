@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
@@ -95,6 +96,20 @@ TEST_CASE("limits") {
   broken([](Hardware& h) { h.max_outstanding_write_backs = 0; }, "max_outstanding_write_backs");
   broken([](Hardware& h) { h.max_preloads = -1; }, "max_preloads is -1");
   broken([](Hardware& h) { h.fast_memory_space = 0; }, "fast_memory_space");
+  broken([](Hardware& h) { h.copy_latency_ps = -1; }, "copy_latency_ps is -1");
+}
+
+TEST_CASE("A copy takes the transfer of its bytes and the latency") {
+  Hardware h = testing::TestHardware(16, 4);
+  CHECK(h.CopyPs(100) == h.TransferPs(100));
+  CHECK(!absl::StrContains(HardwareToJson(h), "copy_latency_ps"));
+  h.copy_latency_ps = 7;
+  CHECK(h.CopyPs(100) == h.TransferPs(100) + 7);
+  CHECK(h.CopyPs(0) == 0);
+  CHECK(h.CopyPs(INT64_MAX) == h.TransferPs(INT64_MAX));
+  const auto back = HardwareFromJson(HardwareToJson(h));
+  REQUIRE(back.ok());
+  CHECK(*back == h);
 }
 
 TEST_CASE("JSON") {

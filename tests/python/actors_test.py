@@ -15,6 +15,8 @@ from mallocgame import agents
 
 pytest.importorskip("torch", reason="pip install 'mallocgame[agents]'")
 
+pytestmark = pytest.mark.full
+
 PROGRAMS = ["gcn_dense_2048.tpu_v4i", "wavernn_64steps_b8.tpu_v4i"]
 STEPS = 5
 
@@ -90,20 +92,20 @@ def test_a_learner_that_is_killed_goes_on(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     ) as running:
-        deadline = time.monotonic() + 100
+        deadline = time.monotonic() + 600
         while time.monotonic() < deadline and running.poll() is None:
             if curve.exists() and curve.read_text().count("\n") > 6:
                 break
             time.sleep(0.02)
         running.kill()
-        _, err = running.communicate(timeout=100)
+        _, err = running.communicate(timeout=600)
     assert running.returncode == -signal.SIGKILL, err
     steps = agents.MuZero.load(tmp_path / "checkpoint.muzero", PROGRAMS).iterations
     done = subprocess.run(
         train(tmp_path, "--resume", "--seconds", 0.2, "--actors", 2),
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -124,6 +126,6 @@ def test_options_that_do_not_go_together(tmp_path):
         (["--most-stale", -1, "--actors", 2], "--most-stale"),
     ):
         done = subprocess.run(
-            train(tmp_path, *more), capture_output=True, text=True, timeout=100, check=False
+            train(tmp_path, *more), capture_output=True, text=True, timeout=600, check=False
         )
         assert done.returncode == 2 and said in done.stderr

@@ -15,6 +15,8 @@ gymnasium = pytest.importorskip(
     "gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'"
 )
 
+pytestmark = pytest.mark.full
+
 IDS = {"time": "mallocgame/MallocGame-v0", "order": "mallocgame/OrderGame-v0"}
 ID = IDS["time"]
 both_games = pytest.mark.parametrize("kind", IDS)

@@ -17,6 +17,6 @@ import pytest
 )
 def test_too_little_address_space_for_a_library_is_told(library, megabytes, code):
     with_limit = ["prlimit", f"--as={megabytes * 10**6}", sys.executable, "-c", code]
-    ended = subprocess.run(with_limit, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(with_limit, capture_output=True, text=True, timeout=600)
     said = rf"MallocGameError: {library} needs \d+ MiB of address space, .* is \d+ MiB"
     assert ended.returncode == 1 and re.search(said, ended.stderr)

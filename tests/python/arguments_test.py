@@ -263,6 +263,7 @@ def test_settings_of_openspiel(settings):
     refused(lambda: MallocGame(settings), next(iter(settings)))
 
 
+@pytest.mark.weekly
 def test_settings_of_rllib():
     pytest.importorskip("ray", reason="pip install 'mallocgame[rllib]'")
     rllib = pytest.importorskip("mallocgame.rllib", exc_type=ImportError)
@@ -312,7 +313,7 @@ def test_calls_of_another_form_are_pythons_type_errors(program):
         "Game() has no argument 'hardwar', but program, hardware": lambda: mg.Game(
             program, hardwar=None
         ),
-        "simulate() takes 3 arguments, but 5 were given": lambda: mg.simulate(*[program] * 5),
+        "simulate() takes 4 arguments, but 5 were given": lambda: mg.simulate(*[program] * 5),
         "Game() lacks the argument 'program'": lambda: mg.Game(actions="full"),
         "simulate() got two values for the argument 'program'": lambda: mg.simulate(
             program, program=program

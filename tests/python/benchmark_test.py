@@ -12,15 +12,17 @@ from conftest import SMALL
 
 import mallocgame as mg
 from mallocgame._cli import main as cli
-from mallocgame._levels import levels, playing
+from mallocgame._levels import LEAST_GAIN, levels, playing
 from mallocgame._levels.describing import peak_bytes
 from mallocgame._levels.judging import NO_PLAN, Run, improve, judge_submission, results_of
-from mallocgame._levels.level_sets import INDEX, PROGRAMS, load_level_set, write_archive
+from mallocgame._levels.level_sets import FORMAT, INDEX, PROGRAMS, load_level_set, write_archive
 from mallocgame._levels.playing import Player, play
-from mallocgame._levels.scores import LEAST_GAIN, Result, interquartile_mean, score, summarize
+from mallocgame._levels.scores import Result, interquartile_mean, score, summarize
 from mallocgame.errors import how_to_install
 
 pytest.importorskip("rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]")
+
+pytestmark = pytest.mark.full
 
 LEVELS = {  # name: split and family
     "resnet50_b1.tpu_v4i@c20b50": ("test", "convolution"),
@@ -54,7 +56,7 @@ def made(tmp_path_factory):
         }
 
     def write():
-        (path / INDEX).write_text(json.dumps({"format": 1, "programs": index, "left_out": {}}))
+        (path / INDEX).write_text(json.dumps({"format": FORMAT, "programs": index, "left_out": {}}))
 
     write_archive(path / PROGRAMS, files, zipfile.ZIP_STORED)
     write()

@@ -4,6 +4,7 @@ Random programs and the whole corpus show it.
 """
 
 import json
+import pathlib
 import random
 import shutil
 import subprocess
@@ -16,20 +17,21 @@ import mallocgame as mg
 from mallocgame._bounds.linear import Linear
 from mallocgame.programs import suite
 
-TINY_PROGRAMS = 1000
-INTEGER_PROGRAMS = 150  # of them, for which the integer programme is solved too
+# Random programs, and of how many the integer programme is solved too.
+NUMBERS = [
+    pytest.param(100, 20, marks=pytest.mark.full),
+    pytest.param(1000, 150, marks=pytest.mark.weekly),
+]
 
 
-@pytest.fixture(scope="module")
-def tiny_programs(tmp_path_factory) -> list[mg.Program]:
+def tiny_programs(count: int, folder: pathlib.Path) -> list[mg.Program]:
     """Random programs, written by a tool of the C++ tests."""
     built = sorted(map(str, SOURCE_ROOT.glob("build/*/tests/support/make_programs")))
     tool = built[0] if built else shutil.which("make_programs")
     if tool is None:
         pytest.skip("make_programs is not built: bash tests/run.sh does")
-    folder = tmp_path_factory.mktemp("tiny")
-    subprocess.run([tool, folder, str(TINY_PROGRAMS), "1"], check=True)
-    return [mg.load_program(folder / f"{i}.mgp") for i in range(TINY_PROGRAMS)]
+    subprocess.run([tool, folder, str(count), "1"], check=True)
+    return [mg.load_program(folder / f"{i}.mgp") for i in range(count)]
 
 
 def plans(program: mg.Program, seed: int):
@@ -82,11 +84,12 @@ def varied(plan: dict, ticks: int, generator: random.Random) -> dict:
     return plan
 
 
-def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
+@pytest.mark.parametrize(("count", "integer"), NUMBERS)
+def test_bounds_of_random_programs_are_below_every_plan(count, integer, tmp_path):
     pytest.importorskip("highspy")
     reached = better = variations = integer_reached = integer_better = 0
-    for seed, program in enumerate(tiny_programs):
-        least, lp = mg.bound(program), mg.bound(program, "lp")
+    for seed, program in enumerate(tiny_programs(count, tmp_path)):
+        least, lp = mg.bound(program), mg.bound(program, "lp", seconds=0)
         assert (least.name, least.status, lp.name, lp.status) == (
             "no-contention",
             "optimal",
@@ -98,7 +101,7 @@ def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
         assert min(latencies) >= lp.bound_ps, f"program {seed}: bound {lp.bound_ps}"
         any_order = mg.bound(program, "any-order")
         assert least.bound_ps <= any_order.bound_ps <= min(latencies), f"program {seed}"
-        if seed < INTEGER_PROGRAMS:
+        if seed < integer:
             milp = mg.bound(program, "milp", seconds=0)
             assert (milp.name, milp.status) == ("milp", "optimal")
             assert lp.bound_ps * (1 - 3e-5) - 1 <= milp.bound_ps <= min(latencies)
@@ -108,10 +111,8 @@ def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
         better += lp.bound_ps > least.bound_ps
         variations += len(latencies) - 6
     # Else the test could not fail: bounds of nothing, plans far away, no plans but the game's.
-    assert (
-        reached > TINY_PROGRAMS // 20 and better > TINY_PROGRAMS // 2 and variations > TINY_PROGRAMS
-    )
-    assert integer_reached > INTEGER_PROGRAMS // 10 and integer_better > INTEGER_PROGRAMS // 4
+    assert reached > count // 20 and better > count // 2 and variations > count
+    assert integer_reached > integer // 10 and integer_better > integer // 4
 
 
 @pytest.mark.parametrize("name", mg.program_names())
@@ -126,7 +127,7 @@ def test_no_contention_of_the_corpus(name):
 def test_lp_of_the_corpus(name):
     pytest.importorskip("highspy")
     program = mg.load_program(name)
-    lp = mg.bound(program, "lp")
+    lp = mg.bound(program, "lp", seconds=0)
     assert lp.status == "optimal" and lp.bound_ps >= mg.bound(program).bound_ps
     assert lp.bound_ps <= mg.simulate(program, program.xla_plan).latency_ps
     for solver in ("greedy", "random", "anneal"):
@@ -134,12 +135,17 @@ def test_lp_of_the_corpus(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "gap"), [("resnet50_b64.tpu_v4i", 1e-3), ("mlp_train_adam_b512.tpu_v4i_16mib", 5e-3)]
+    ("name", "gap"),
+    [
+        pytest.param("resnet50_b64.tpu_v4i", 1e-3, marks=pytest.mark.full),
+        pytest.param("mlp_train_adam_b512.tpu_v4i_16mib", 5e-3, marks=pytest.mark.weekly),
+    ],
 )
 def test_good_plans_are_near_the_integer_bound(name, gap):
+    """Without a limit of time, so that a busy machine changes nothing."""
     pytest.importorskip("highspy")
     program = mg.load_program(name)
-    milp = mg.bound(program, "milp")
+    milp = mg.bound(program, "milp", seconds=0)
     assert milp.status == "optimal"
     found = mg.solve(program, "priority", seconds=0, evaluations=20_000).report.latency_ps
     assert milp.bound_ps <= found <= milp.bound_ps * (1 + gap)
@@ -149,11 +155,12 @@ def test_small_buffers_can_take_space_too():
     """The fewer are free, the higher the bound; a good plan is above it all the same."""
     pytest.importorskip("highspy")
     program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
-    free, none_free = mg.bound(program, "lp"), mg.bound(program, "lp", free_below_bytes=0)
+    free = mg.bound(program, "lp", seconds=0)
+    none_free = mg.bound(program, "lp", free_below_bytes=0, seconds=0)
     assert (free.status, none_free.status) == ("optimal", "optimal")
     found = mg.solve(program, "priority", seconds=0, evaluations=5000).report.latency_ps
     assert free.bound_ps < none_free.bound_ps <= found
-    all_free = mg.bound(program, "lp", free_below_bytes=program.hardware.fast_bytes + 1)
+    all_free = mg.bound(program, "lp", free_below_bytes=program.hardware.fast_bytes + 1, seconds=0)
     assert mg.bound(program).bound_ps <= all_free.bound_ps < free.bound_ps
 
 
@@ -162,7 +169,7 @@ def test_a_value_is_not_copied_before_its_writer_is_done():
     pytest.importorskip("highspy")
     program = mg.load_program("alphatensor_b4.tpu_v4i")
     found = mg.solve(program, "priority", seconds=0, evaluations=3_000).report.latency_ps
-    assert found <= 1.002 * mg.bound(program, "lp").bound_ps
+    assert found <= 1.002 * mg.bound(program, "lp", seconds=0).bound_ps
 
 
 @pytest.mark.parametrize("name", ["lp", "milp"])

@@ -4,12 +4,17 @@ That is the installed package, the command line as a process, one small bundled 
 compiler with two small programs of JAX.
 """
 
+import contextlib
+import fcntl
 import importlib
 import json
+import os
 import pathlib
 import pickle
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -25,8 +30,17 @@ assert mg.__file__, "run pytest from outside of the repository's root, with mall
 # of Torch's threads held.
 HEEDING = ["env", "--default-signal=INT"]
 SOURCE_ROOT = pathlib.Path(__file__).resolve().parents[2]
+ANSWERS = SOURCE_ROOT / "tests/python/answers"
 SMALL = "mlp_train_adam_b512.tpu_v4i"
 OTHER = "gcn_dense_2048.tpu_v4i"
+
+
+@contextlib.contextmanager
+def one_at_a_time(path: pathlib.Path) -> Iterator[None]:
+    """Waits until no other process is in here for the same path."""
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -34,32 +48,60 @@ def program() -> mg.Program:
     return mg.load_program(SMALL)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--record-answers",
+        action="store_true",
+        help=f"keep in {ANSWERS.relative_to(SOURCE_ROOT)} what the compiler answers anew",
+    )
+
+
 @pytest.fixture(scope="session")
-def compiler(tmp_path_factory):
-    """The compiler for v4i, with a cache of its own."""
+def answers(request, tmp_path_factory) -> Iterator[pathlib.Path]:
+    """The folder of the compiler's answers that all processes of this test run share.
+
+    It begins with those of tests/python/answers, which spare a compile wherever module, options and
+    versions are the same; what has changed is compiled. The weekly tier begins without them.
+    """
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "answers"
+    with one_at_a_time(folder):
+        if not folder.exists():
+            folder.mkdir()
+            if request.config.getoption("--tier") != "weekly":
+                shutil.copytree(ANSWERS, folder, dirs_exist_ok=True)
+    yield folder
+    if request.config.getoption("--record-answers"):
+        for answer in folder.glob("*.zip"):
+            shutil.copy(answer, ANSWERS)
+
+
+@pytest.fixture(scope="session")
+def compiler(answers):
+    """The compiler for v4i."""
     xla = importlib.import_module("mallocgame.xla")
-    with xla.Compiler(
-        xla.find_target("tpu_v4i"), seconds=300, cache=tmp_path_factory.mktemp("cache")
-    ) as shared:
+    with xla.Compiler(xla.find_target("tpu_v4i"), seconds=300, cache=answers) as shared:
         yield shared
 
 
+def captured_by(compiler, answers: pathlib.Path, name: str):
+    """What is captured of a function of xla_programs. One process asks, the others are answered."""
+    programs, xla = map(importlib.import_module, ("xla_programs", "mallocgame.xla"))
+    with one_at_a_time(answers / name):
+        function, arguments = getattr(programs, name), getattr(programs, name.upper())
+        return xla.capture(function, *arguments, compiler=compiler)
+
+
 @pytest.fixture(scope="session")
-def captured(compiler):
+def captured(compiler, answers):
     """Six dense layers as captured for v4i."""
-    programs = importlib.import_module("xla_programs")
-    return importlib.import_module("mallocgame.xla").capture(
-        programs.layers, *programs.LAYERS, compiler=compiler
-    )
+    return captured_by(compiler, answers, "layers")
 
 
 @pytest.fixture(scope="session")
-def captured_loop(compiler):
+def captured_loop(compiler, answers):
     """A loop whose weights XLA leaves in main memory, as captured for v4i."""
-    programs = importlib.import_module("xla_programs")
-    return importlib.import_module("mallocgame.xla").capture(
-        programs.loop, *programs.LOOP, compiler=compiler
-    )
+    return captured_by(compiler, answers, "loop")
 
 
 @pytest.fixture
@@ -69,7 +111,7 @@ def run(tmp_path):
     def call(*arguments: object) -> subprocess.CompletedProcess:
         command = [sys.executable, "-W", "error", "-m", "mallocgame", *map(str, arguments)]
         return subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
         )
 
     return call

@@ -19,6 +19,8 @@ from doc_blocks import BLOCK, DOCS, Block, blocks_of
 
 import mallocgame as mg
 
+pytestmark = pytest.mark.full
+
 PAGES = [
     *(SOURCE_ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted(DOCS.rglob("*.md")),
@@ -37,6 +39,12 @@ NEEDS = {
     "tpu.md": ("jax", "libtpu"),
 }
 
+# What compiles with XLA, trains, or plays a benchmark.
+LONG = re.compile(
+    r"^(\w+=\S+ )*mallocgame (train|xla|benchmark|levels make|offline)\b"
+    r"|\bmgx\.|mallocgame\.xla|\.train\(",
+    re.MULTILINE,
+)
 RUN = {"python", "sh", "cpp"}
 # These kinds are not run.
 SHOWN = {
@@ -62,6 +70,14 @@ def runnable(kind: str) -> list[Block]:
     ]
 
 
+def with_tiers(things: list, texts: list[str]) -> list:
+    """Returns parameters of a test; those that tune or train, by their text, are weekly."""
+    return [
+        pytest.param(thing, marks=[pytest.mark.weekly] if LONG.search(text) else [])
+        for thing, text in zip(things, texts, strict=True)
+    ]
+
+
 def name(block: Block) -> str:
     return f"{block.page}:{block.line}"
 
@@ -72,7 +88,7 @@ def need(page: str) -> None:
             pytest.skip(f"{page} needs {module}, which isn't installed")
 
 
-def check(command: list[str], folder: pathlib.Path, seconds: float = 300) -> str:
+def check(command: list[str], folder: pathlib.Path, seconds: float = 600) -> str:
     environment = os.environ | {
         "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     }
@@ -102,16 +118,22 @@ def test_blocks_are_found_and_of_known_kinds():
         ), path.name
 
 
-@pytest.mark.parametrize("block", runnable("python"), ids=name)
+PYTHON = runnable("python")
+
+
+@pytest.mark.parametrize("block", with_tiers(PYTHON, [block.text for block in PYTHON]), ids=name)
 def test_python(block, tmp_path):
     need(block.page)
     check([sys.executable, "-W", "error", "-c", block.text], tmp_path)
 
 
 SHELL_PAGES = sorted({block.page for block in runnable("sh")})
+SHELL_TEXTS = [
+    "".join(block.text for block in runnable("sh") if block.page == page) for page in SHELL_PAGES
+]
 
 
-@pytest.mark.parametrize("page", SHELL_PAGES)
+@pytest.mark.parametrize("page", with_tiers(SHELL_PAGES, SHELL_TEXTS))
 def test_shell(page, tmp_path):
     need(page)
     blocks = [block for block in BLOCKS if block.page == page]
@@ -163,6 +185,7 @@ def test_links_lead_somewhere():
             )
 
 
+@pytest.mark.weekly
 def test_the_site_builds(tmp_path):
     for module in ("sphinx", "myst_parser", "furo"):
         if importlib.util.find_spec(module) is None:
@@ -196,7 +219,7 @@ def test_the_site_builds(tmp_path):
     ):
         assert f">mallocgame/{header}<" in headers, header
     reference = (tmp_path / "site" / "api-python.html").read_text()
-    for public in set(mg.__all__) - {"RULES_VERSION", "OBSERVATION_VERSION"}:
+    for public in set(mg.__all__) - {"RULES_VERSION", "ORDER_RULES_VERSION", "OBSERVATION_VERSION"}:
         assert re.search(rf'id="mallocgame\.(errors\.)?{public}"', reference), public
     asked = [
         link

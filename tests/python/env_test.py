@@ -75,7 +75,7 @@ def test_importing_registers_without_importing_gymnasium(first):
         f"for name in {list(IDS.values())}:\n"
         "    assert gymnasium.spec(name).vector_entry_point == 'mallocgame.envs.vector:VectorEnv'\n"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=600)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from mallocgame._cli.folders import working_in, writing
 
 with working_in(sys.argv[1]):
     print("ready", flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 """
 
 
@@ -35,10 +35,16 @@ def other(tmp_path):
 @pytest.mark.parametrize(
     "command",
     [
-        ["benchmark", "--split", "validation", "--players", "greedy", "-o"],
+        pytest.param(
+            ["benchmark", "--split", "validation", "--players", "greedy", "-o"],
+            marks=pytest.mark.full,
+        ),
         ["offline", "--limit", "1", "-o"],
         ["levels", "make"],
-        ["train", "egrl", "resnet50_b1.tpu_v4i", "--hierarchy", "nnp_i", "--out"],
+        pytest.param(
+            ["train", "egrl", "resnet50_b1.tpu_v4i", "--hierarchy", "nnp_i", "--out"],
+            marks=pytest.mark.full,
+        ),
     ],
     ids=lambda command: command[0],
 )

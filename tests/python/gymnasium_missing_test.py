@@ -31,7 +31,7 @@ def test_importing_needs_numpy_alone():
         [sys.executable, "-W", "error", "-c", HIDE],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

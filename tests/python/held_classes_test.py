@@ -17,6 +17,9 @@ import pytest
 from conftest import again, half_played
 
 import mallocgame as mg
+from mallocgame.playables import played
+
+pytestmark = pytest.mark.full
 
 PROGRAM = "wavernn_64steps_b8.tpu_v4i"
 
@@ -35,9 +38,11 @@ MODULES = (
     "mallocgame.observation",
     "mallocgame.offline",
     "mallocgame.openspiel",
+    "mallocgame.playables",
     "mallocgame.plots",
     "mallocgame.programs",
     "mallocgame.rllib",
+    "mallocgame.sb3",
     "mallocgame.xla",
 )
 # RLlib makes and keeps its module itself, the compiler's process its PjrtCompiler, and an Emitter
@@ -112,6 +117,7 @@ def of_the_core() -> list:
     return [
         program,
         program.hardware,
+        mg.PriceLaw.of("tpu_v5e"),
         game,
         half_played(order),
         plan,
@@ -153,7 +159,12 @@ def of_environments() -> list:
         made.append(dm_env.Environment(PROGRAM, seed=2))
     if (rllib := imported("mallocgame.rllib")) is not None:
         made += [rllib.MaskedEnv(PROGRAM), rllib.MaskedVectorEnv(2, PROGRAM)]
-    return [*made, made[0].action_space]
+    if (sb3 := imported("mallocgame.sb3")) is not None:
+        made.append(sb3.SB3VecEnv(2, PROGRAM))
+        made[-1].reset()
+    levels = played(mg.levels("validation", scored=True)[:1])
+    scores = importlib.import_module("mallocgame.envs.scores").Scores(levels)
+    return [*made, made[0].action_space, *levels, scores]
 
 
 def of_openspiel() -> list:
@@ -204,6 +215,7 @@ def of_xla() -> list:
         xla.TunedProgram(pathlib.Path("file"), key, "sha", {"cost_ps": 5.0}),
         xla.Verified((xla.Check("outputs", True, "all are XLA's"),)),
         written,
+        xla.Calibrated(report, report, "the whole program"),
     ]
     if imported("jax") is not None:
         found += [decorated, xla.jit(plain, options="tuned", static_argnums=(1,))]
@@ -256,7 +268,7 @@ def that_refuse() -> dict:
     one = mg.Game(mg.load_program(PROGRAM))
     refusing = {
         mcts.search(2, 3): "make another",
-        _core.Environment([one], {}, False): "MallocGameEnv",
+        _core.Environment([one], {}, False, ["a"]): "MallocGameEnv",
         _core.EnvironmentBatch([one], 1, {}, "NextStep", False, 1): "VectorEnv",
         object.__new__(imported("mallocgame.xla").Emitter): "make another of its capture",
     }
@@ -364,7 +376,7 @@ def test_everything_comes_back_from_another_process():
     left = ("Jitted", *(type(one).__name__ for one in of_openspiel()))
     sent = [one for one in examples() if type(one).__name__ not in left]
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        returned = pool.apply_async(copy.copy, (sent,)).get(timeout=120)
+        returned = pool.apply_async(copy.copy, (sent,)).get(timeout=600)
     for one, other in zip(sent, returned, strict=True):
         assert_the_same(one, other)
 

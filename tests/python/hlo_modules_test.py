@@ -9,6 +9,8 @@ from conftest import SOURCE_ROOT
 
 pytest.importorskip("jax", reason="jax isn't installed: pip install mallocgame[xla]")
 
+pytestmark = pytest.mark.full
+
 SCRIPT = SOURCE_ROOT / "benchmarks/quality/hlo_modules.py"
 
 # Each line of the entry is an instruction whose cost is XLA's.

@@ -13,6 +13,8 @@ from conftest import SOURCE_ROOT
 import mallocgame as mg
 from mallocgame.programs import module_forms
 
+pytestmark = pytest.mark.full
+
 MODULE = (
     SOURCE_ROOT / "benchmarks/programs/hlo/core/tpu_v4i/gcn_dense_2048/pre_msa.hlo.pb.gz"
 ).read_bytes()

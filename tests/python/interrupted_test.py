@@ -37,7 +37,7 @@ sys.exit(main(sys.argv[4:]))
 def run(number, after, times, *arguments):
     command = [sys.executable, "-c", INTERRUPTED, number, after, times, *arguments]
     return subprocess.run(
-        [str(one) for one in command], capture_output=True, text=True, timeout=60, check=False
+        [str(one) for one in command], capture_output=True, text=True, timeout=600, check=False
     )
 
 
@@ -132,7 +132,7 @@ def test_every_end_is_told_in_one_line(code, status, line):
         [*HEEDING, sys.executable, "-c", ENDING.format(code)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert (done.returncode, done.stderr) == (status, line)
@@ -145,7 +145,7 @@ def test_output_on_a_full_disk_is_told_in_one_line():
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=600,
             check=False,
         )
     line = "mallocgame solve: [Errno 28] No space left on device\n"

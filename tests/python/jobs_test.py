@@ -13,6 +13,7 @@ import pytest
 import mallocgame as mg
 from mallocgame._jobs import HERE, FailedJobsError, run_jobs
 
+FOR_EVER = 3600.0  # seconds of a job: who waits for it runs into the limit of a test
 # A parent whose two processes are at work, and one of which waits for a job when the other ends.
 PARENT = """
 import sys
@@ -34,7 +35,7 @@ def wait_for(job: tuple[str, float]) -> int:
 
 def children(folder: pathlib.Path, number: int) -> list[int]:
     """Waits until so many processes have begun a job."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while len(os.listdir(folder)) < number and time.monotonic() < deadline:
         time.sleep(0.01)
     return [int(name) for name in os.listdir(folder)]
@@ -58,20 +59,18 @@ def test_they_end_with_their_parent(tmp_path, number):
     with subprocess.Popen([sys.executable, script, folder], env=environment) as parent:
         begun = children(folder, 1)
         parent.send_signal(number)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 600
     while any(map(lives, begun)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(map(lives, begun))
 
 
 def test_who_wants_no_more_does_not_wait_for_the_rest(tmp_path):
-    begin = time.monotonic()
-    jobs = [(str(tmp_path), 0.0), (str(tmp_path), 300.0)]
+    jobs = [(str(tmp_path), 0.0), (str(tmp_path), FOR_EVER)]
     with contextlib.closing(run_jobs(wait_for, jobs, 2)) as finished:
         (_, seconds), _ = next(finished)
         assert seconds == 0.0
-    assert time.monotonic() - begin < 150
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 600
     while any(map(lives, children(tmp_path, 1))) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(map(lives, children(tmp_path, 1)))
@@ -133,8 +132,8 @@ def test_here_a_job_is_taken_when_the_one_before_is_done():
 
 
 def test_a_stop_leaves_the_rest(tmp_path):
-    begin, seen = time.monotonic(), []
-    jobs = [(str(tmp_path), 0.0), (str(tmp_path), 300.0)]
+    seen = []
+    jobs = [(str(tmp_path), 0.0), (str(tmp_path), FOR_EVER)]
     for (_, seconds), _ in run_jobs(wait_for, jobs, 2, stop=lambda: bool(seen)):
         seen.append(seconds)
-    assert seen == [0.0] and time.monotonic() - begin < 150
+    assert seen == [0.0]

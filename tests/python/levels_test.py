@@ -83,7 +83,8 @@ def test_scored_levels_have_a_best_plan():
 def test_levels_of_train_are_all_variants():
     found = mg.levels("train")
     programs = [one for one in SET.programs.values() if one["split"] == "train"]
-    assert len(found) == len(programs) * len(VARIANTS)
+    # All but those in which there is nothing to decide.
+    assert 0.9 * len(programs) * len(VARIANTS) < len(found) < len(programs) * len(VARIANTS)
     assert len({level.name for level in found}) == len(found)
     small = next(level for level in found if level.name.endswith("@c20b50"))
     own, chip = small.hardware(), small.load_program().hardware
@@ -92,7 +93,7 @@ def test_levels_of_train_are_all_variants():
     wanted = small.features["peak_bytes"] / 5
     assert wanted <= own.fast_bytes < wanted + own.alignment_bytes
     assert small.game().hardware == own
-    assert small.greedy_ps is None and small.best_known_plan() is None
+    assert small.best_known_plan() is None
 
 
 def test_known_levels_are_the_contended_programs():
@@ -153,6 +154,7 @@ def made(tmp_path_factory):
     return folder, [*wanted, refused]
 
 
+@pytest.mark.weekly
 def test_a_program_is_made_again(made):
     """But for its prices: those of the set are from whole compiles."""
     folder, wanted = made
@@ -166,6 +168,7 @@ def test_a_program_is_made_again(made):
     assert own.latency_ps == before.latency_ps
 
 
+@pytest.mark.weekly
 def test_making_goes_on_where_it_was(made, monkeypatch):
     folder, wanted = made
     path = folder / "programs" / f"{wanted[0].name}.mgp"
@@ -175,6 +178,7 @@ def test_making_goes_on_where_it_was(made, monkeypatch):
     assert path.stat().st_mtime_ns == before
 
 
+@pytest.mark.weekly
 def test_a_compiler_that_is_killed_makes_no_program():
     pytest.importorskip("jax", reason="programs are made with JAX")
     children = pathlib.Path(f"/proc/{os.getpid()}/task/{threading.get_native_id()}/children")
@@ -199,6 +203,7 @@ def test_a_compiler_that_is_killed_makes_no_program():
     assert len(killed) == 2
 
 
+@pytest.mark.weekly
 def test_a_set_is_described_and_packed(made, monkeypatch, capsys):
     folder, wanted = made
     monkeypatch.setattr(making, "suite", lambda name: ["wavernn_64steps_b8.tpu_v4i"])
@@ -208,9 +213,10 @@ def test_a_set_is_described_and_packed(made, monkeypatch, capsys):
     assert list(index["programs"]) == ["wavernn_64steps_b8.tpu_v4i", wanted[0].name]
     bundled = SET.programs[wanted[0].name]
     entry = index["programs"][wanted[0].name]
-    assert entry == bundled | {"fingerprint": entry["fingerprint"]}  # It has prices of its own.
+    priced = ("fingerprint", "variants")  # It has prices of its own.
+    assert entry == bundled | {key: entry[key] for key in priced}
     found = mg.levels("train", folder)
-    assert [level.variant for level in found] == VARIANTS
+    assert [level.variant.text for level in found] == list(entry["variants"])
     assert found[0].load_program().fingerprint == entry["fingerprint"]
     (scored,) = mg.levels("test", folder)
     assert scored.best_known_ps is None
@@ -265,7 +271,7 @@ def test_a_split_that_is_not_there():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"format": 2, "programs": {}}', '{"format": 1, "programs": {"a": 1}}']
+    "text", ["", "[]", "{}", '{"format": 1, "programs": {}}', '{"format": 2, "programs": {"a": 1}}']
 )
 def test_a_damaged_index(tmp_path, text):
     (tmp_path / INDEX).write_text(text)

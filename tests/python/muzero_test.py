@@ -16,6 +16,8 @@ from small_agents import MUZERO as SMALL
 import mallocgame as mg
 from mallocgame import agents
 
+pytestmark = pytest.mark.full
+
 PROGRAM, OTHER = "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i"
 WEIGHTY = "llama_1b_decode_8l_b4_kv1024.tpu_v4i"  # where weights of importance matter
 

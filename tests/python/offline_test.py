@@ -16,7 +16,8 @@ from mallocgame import offline
 from mallocgame._cli import main as cli
 from mallocgame._levels import levels
 from mallocgame._levels.describing import peak_bytes
-from mallocgame._levels.level_sets import INDEX, PROGRAMS, write_archive
+from mallocgame._levels.level_sets import FORMAT, INDEX, PROGRAMS, write_archive
+from mallocgame._levels.splits import VARIANTS
 from mallocgame.offline import making
 
 WAVERNN = "wavernn_64steps_b8.tpu_v5e"  # whose instructions wait for small buffers
@@ -38,9 +39,10 @@ def level_set(tmp_path_factory):
             "hardware": name.rpartition(".")[2],
             "peak_bytes": peak_bytes(program),
             "fingerprint": program.fingerprint,
+            "variants": {variant.text: {} for variant in VARIANTS},
         }
     write_archive(path / PROGRAMS, files, zipfile.ZIP_STORED)
-    (path / INDEX).write_text(json.dumps({"format": 1, "programs": index, "left_out": {}}))
+    (path / INDEX).write_text(json.dumps({"format": FORMAT, "programs": index, "left_out": {}}))
     return path
 
 
@@ -283,6 +285,7 @@ def minari(tmp_path, monkeypatch):
     return pytest.importorskip("minari", reason="pip install 'mallocgame[offline]'")
 
 
+@pytest.mark.full
 def test_minari_gives_back_what_was_written(episodes, minari):
     offline.write_minari(iter(episodes), "mallocgame/test-v0", author="a", description="b")
     dataset = minari.load_dataset("mallocgame/test-v0")
@@ -308,6 +311,7 @@ def test_minari_gives_back_what_was_written(episodes, minari):
         assert fact["observation"] == mg.OBSERVATION_VERSION
 
 
+@pytest.mark.full
 def test_minari_refuses_what_it_cannot_hold(episodes, minari, monkeypatch):
     with pytest.raises(mg.InvalidInputError, match="allowed: NAME-vN"):
         offline.write_minari(episodes, "no version")
@@ -333,6 +337,7 @@ def test_minari_refuses_what_it_cannot_hold(episodes, minari, monkeypatch):
 # --- the command
 
 
+@pytest.mark.full
 def test_the_command_goes_on_where_it_was(command, tmp_path, monkeypatch, level_set, minari):
     data = tmp_path / "data"
     played = []

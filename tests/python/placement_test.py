@@ -95,7 +95,7 @@ def test_the_optimal_map_is_the_best_of_all_maps():
         maps = np.zeros((2 ** len(used), 2 * problem.num_nodes), np.uint8)
         maps[:, used] = np.arange(len(maps))[:, None] >> np.arange(len(used)) & 1
         latency_ps, moved, _ = problem.evaluate_many(maps.reshape(-1, problem.num_nodes, 2))
-        found = mg.optimal_map(problem)
+        found = mg.optimal_map(problem, seconds=0)
         assert found.status == "optimal" and problem.evaluate(found.map)[:2] == (
             found.latency_ps,
             0.0,
@@ -275,7 +275,7 @@ except KeyboardInterrupt:
     print("interrupted")
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.stdout == "interrupted\n", done.stderr
     assert done.returncode != -signal.SIGKILL

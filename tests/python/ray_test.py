@@ -30,7 +30,7 @@ from mallocgame.errors import how_to_install
 ray = pytest.importorskip("ray", reason="pip install 'mallocgame[ray]'")
 
 # Ray leaves sockets and files of ended processes to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+pytestmark = [pytest.mark.weekly, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 PROGRAMS = ("gcn_dense_2048.tpu_v4i", "wavernn_64steps_b8.tpu_v4i", "nerf_mlp_64k.tpu_v4i")
 # A cluster whose nodes are told as JSON, until standard input ends.
@@ -102,7 +102,7 @@ def command(*arguments: object) -> list[str]:
 
 def run(*arguments: object) -> subprocess.CompletedProcess:
     return subprocess.run(
-        command(*arguments), capture_output=True, text=True, timeout=120, check=False
+        command(*arguments), capture_output=True, text=True, timeout=600, check=False
     )
 
 
@@ -220,7 +220,7 @@ trainer.save(path)
     settings = json.dumps(small_agents.MUZERO)
     subprocess.run(
         [sys.executable, "-c", script, nodes["address"], there, PROGRAMS[0], settings],
-        timeout=300,
+        timeout=600,
         check=True,
     )
     here = agents.MuZero(PROGRAMS[0], small_agents.MUZERO, seed=3)
@@ -318,11 +318,11 @@ def test_an_interruption_keeps_what_is_done(nodes, tmp_path, number):
     with subprocess.Popen(
         [*HEEDING, *command(*arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 600
         while not part.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         running.send_signal(number)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=600)
     assert running.returncode == 130, err
     assert "Interrupted: these are 1 results of 2." in out
     assert [row["solver"] for row in rows_of(table)] == ["greedy"]
@@ -340,14 +340,14 @@ def test_two_nodes_end_in_the_middle(nodes, tmp_path):
         command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
         for raylet, least in zip(nodes["raylets"], (2, 6), strict=True):
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 600
             while time.monotonic() < deadline and running.poll() is None:
                 if part.exists() and len(json.loads(part.read_text())["rows"]) >= least:
                     break
                 time.sleep(0.02)
             assert running.poll() is None, "it has ended before the node"
             kill_node(raylet)
-        out, err = running.communicate(timeout=120)
+        out, err = running.communicate(timeout=600)
     assert running.returncode == 0, err
     assert rows_of(there) == rows_of(here)
     assert len(json.loads(out)["results"]) == len(PROGRAMS) * len(solvers.split(","))

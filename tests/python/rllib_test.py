@@ -33,9 +33,12 @@ with warnings.catch_warnings():
 
 # Ray leaves sockets and files of ended processes to the garbage collector. RLlib registers its
 # environments twice, and calls itself out of date.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::UserWarning", "ignore::DeprecationWarning"
-)
+pytestmark = [
+    pytest.mark.weekly,
+    pytest.mark.filterwarnings(
+        "ignore::ResourceWarning", "ignore::UserWarning", "ignore::DeprecationWarning"
+    ),
+]
 both_games = pytest.mark.parametrize("game", ["time", "order"])
 EXAMPLES = SOURCE_ROOT / "examples"
 NETWORK = {"fcnet_hiddens": [16], "vf_share_layers": False}

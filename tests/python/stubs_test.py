@@ -44,7 +44,7 @@ def in_extension(module: str) -> set[str]:
     return names
 
 
-@pytest.fixture(params=["_core", "_agents"])
+@pytest.fixture(params=["_core", pytest.param("_agents", marks=pytest.mark.full)])
 def module(request):
     if request.param == "_agents":
         pytest.importorskip("torch", exc_type=ImportError)

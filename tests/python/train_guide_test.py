@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "train.md").read_text(), re.DOTALL)
 
@@ -19,7 +21,7 @@ def run(*arguments: str, folder: pathlib.Path) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -55,6 +57,20 @@ def test_maskable_ppo(tmp_path):
         folder=tmp_path,
     )
     assert "after 3072 steps" in output  # It learns after each 1024.
+
+
+def test_from_levels_to_a_judged_submission(tmp_path):
+    pytest.importorskip(
+        "sb3_contrib", reason="sb3_contrib isn't installed: pip install 'mallocgame[rl]'"
+    )
+    pytest.importorskip(
+        "rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]"
+    )
+    command = run(str(ROOT / "examples" / "sb3_levels.py"), "plans", "4096", folder=tmp_path)
+    name, *arguments = command.split()
+    assert name == "mallocgame"
+    table = run("-m", "mallocgame", *arguments, folder=tmp_path)
+    assert "plans" in table and "no plan" in table
 
 
 def test_graph_network(tmp_path):

@@ -117,6 +117,7 @@ except FileAccessError as error:
 """
 
 
+@pytest.mark.full
 def test_a_board_on_a_full_disk_is_told_in_one_line(tmp_path):
     """A limit of file sizes stands for the disk."""
     pytest.importorskip("tensorboard")
@@ -130,6 +131,7 @@ def test_a_board_on_a_full_disk_is_told_in_one_line(tmp_path):
     assert done.stderr == f"cannot write {folder}: File too large\n"
 
 
+@pytest.mark.full
 def test_a_board_that_goes_on_forgets_what_comes_behind(tmp_path):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     for steps in (range(5), range(3, 7)):

@@ -360,7 +360,7 @@ def test_play(open_page, contended, log, game_page):
     window.wait_for_function(
         "count => document.getElementById('position').value === `${count} of ${count}`",
         arg=count,
-        timeout=30_000,
+        timeout=600_000,
     )
     window.wait_for_function("document.getElementById('play').textContent === 'Play'")
     assert window.screenshot(clip=window.locator("figure").bounding_box()) != empty

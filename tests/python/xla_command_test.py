@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from conftest import HEEDING
@@ -16,6 +15,8 @@ from xla_programs import LOOP
 import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame.xla.tuned_folders import Key, TunedFolder
+
+pytestmark = pytest.mark.full
 
 MINE = f"""
 import jax
@@ -28,8 +29,8 @@ def made():
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return "--cache", tmp_path_factory.mktemp("cache")
+def cache(answers):
+    return "--cache", answers
 
 
 @pytest.fixture
@@ -60,6 +61,7 @@ def test_capture(run, run_json, cache, captured_loop, tmp_path):
         assert failed.returncode == 2 and message in failed.stderr.splitlines()[-1], failed.stderr
 
 
+@pytest.mark.weekly
 def test_check(run, run_json, cache, folder):
     pytest.importorskip("highspy", reason="needs highspy: pip install 'mallocgame[milp]'")
     row = run_json("xla", "check", folder, "--seconds", 30, *cache)
@@ -92,6 +94,7 @@ def test_apply_a_plan_of_another_program(run, run_json, folder):
     assert refused.returncode == 2 and "fingerprint" in refused.stderr
 
 
+@pytest.mark.weekly
 def test_tune(run, run_json, cache, captured_loop, folder, tmp_path):
     command = ("xla", "tune", folder, "--seconds", 10, *cache)
     row = run_json(*command, "-o", "tuned")
@@ -100,6 +103,7 @@ def test_tune(run, run_json, cache, captured_loop, folder, tmp_path):
     assert row["latency_ps"] == kept(captured_loop, tmp_path / "tuned").about["latency_ps"]
 
 
+@pytest.mark.weekly
 def test_tune_says_that_nothing_is_better(run, cache, folder):
     done = run("xla", "tune", folder, "--seconds", 0.001, *cache)
     assert done.returncode == 0, done.stderr
@@ -116,11 +120,10 @@ def test_ctrl_c_keeps_the_best_so_far(cache, captured_loop, folder, tmp_path):
         text=True,
     )
     try:
-        begin = time.monotonic()
         while "plan " not in (line := running.stderr.readline()):
-            assert line and time.monotonic() - begin < 150
+            assert line, "it ended before its first plan"
         running.send_signal(signal.SIGINT)
-        row = json.loads(running.communicate(timeout=60)[0])
+        row = json.loads(running.communicate(timeout=600)[0])
     finally:
         running.kill()
     assert running.returncode == 130 and row["interrupted"]

@@ -17,6 +17,8 @@ from mallocgame.xla.lowering import fingerprint
 from mallocgame.xla.targets import target_of_device
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
+pytestmark = pytest.mark.full
+
 # What libtpu dumps of this function: constants are moved and shared, and defaults are left out.
 DUMPED = """#loc = loc(unknown)
 #loc1 = loc("a")
@@ -157,6 +159,7 @@ def tuned_dumps(dumps, options, compiler, **settings) -> dict[str, mgx.TunedModu
     return {one.name.split(".")[1].removeprefix("jit_"): one for one in results}
 
 
+@pytest.mark.weekly
 def test_every_program_of_a_run(run_of_a_user, captured, compiler, tmp_path):
     """Those that can't be tuned say why. The same call again goes on."""
     results = tuned_dumps(run_of_a_user, tmp_path / "tuned", compiler)
@@ -181,6 +184,7 @@ def test_what_is_tuned_already_is_left_out(run_of_a_user, captured, compiler, tm
     assert TunedFolder(tmp_path / "tuned").find(Key.of(captured)).executable() == done.executable
 
 
+@pytest.mark.weekly
 def test_every_program_of_a_run_side_by_side(run_of_a_user, captured, compiler, tmp_path):
     results = tuned_dumps(run_of_a_user, tmp_path / "tuned", compiler, jobs=2)
     (one,) = (one for one in results.values() if one.tuned is not None)
@@ -233,7 +237,7 @@ def test_example(tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

@@ -21,6 +21,8 @@ from mallocgame.xla.compiler import NO_CHIP, installed_versions
 from mallocgame.xla.signatures import Signature, signature_of_hlo, signature_of_text
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
+pytestmark = pytest.mark.full
+
 # What every process below begins with.
 BEGIN = """
 import dataclasses, json, os, pathlib, sys, threading, time, warnings
@@ -86,7 +88,7 @@ def process(tmp_path):
             env={**os.environ, "JAX_PLATFORMS": "hooked", **environment},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
         )
         assert done.returncode == 0, done.stderr[-4000:]
@@ -359,6 +361,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.weekly
 def test_ahead_of_time_libtpu_compiles(tmp_path):
     """Its table is the known one, it refuses the mark, and executables have the signature."""
     done = subprocess.run(
@@ -367,7 +370,7 @@ def test_ahead_of_time_libtpu_compiles(tmp_path):
         env={**os.environ, **NO_CHIP},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]

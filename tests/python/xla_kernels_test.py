@@ -9,6 +9,8 @@ from jax.experimental import pallas as pl
 import mallocgame as mg
 import mallocgame.xla as mgx
 
+pytestmark = pytest.mark.weekly
+
 TARGET = "tpu_v5e"
 ROWS, WIDTH = 512, 1024
 ESTIMATE = pl.CostEstimate(flops=1 << 30, transcendentals=0, bytes_accessed=5 << 20)

@@ -18,6 +18,8 @@ from mallocgame.xla.stablehlo import device_count, portable_artifact
 jax = pytest.importorskip("jax")
 pytest.importorskip("libtpu")
 
+pytestmark = pytest.mark.weekly
+
 PHASE_1, PHASE_2A, PHASE_2B, PHASE_3 = (
     "phase1_hlo_opts",
     "phase2a_tlp_lowering",

@@ -89,6 +89,7 @@ def captured(sharded, compiler):
     return mgx.capture(mlp, *arguments, target=TARGET, compiler=compiler)
 
 
+@pytest.mark.weekly
 def test_program_for_several_chips(captured, tmp_path):
     program, own = captured.program, mg.simulate(captured.program, captured.xla_plan)
     assert captured.xla_verdict.ok
@@ -101,6 +102,7 @@ def test_program_for_several_chips(captured, tmp_path):
     assert again.target.title == TARGET and again.program.fingerprint == program.fingerprint
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("solver", ["xla-assigned", "all-main", "greedy"])
 def test_plans_of_it_are_carried_out(captured, compiler, solver):
     """Collectives too have code that depends on where their arrays lie."""
@@ -114,6 +116,7 @@ def test_plans_of_it_are_carried_out(captured, compiler, solver):
         assert done.report.latency_ps == expected.latency_ps
 
 
+@pytest.mark.weekly
 def test_a_dump_of_it_is_read_by_the_command(captured, run, tmp_path):
     dump = tmp_path / "dump"
     dump.mkdir()
@@ -130,6 +133,7 @@ def test_a_dump_of_it_is_read_by_the_command(captured, run, tmp_path):
     assert "dump: is for 4 devices, but target tpu_v5e has 1 device" in refused.stderr
 
 
+@pytest.mark.full
 def test_wrong_number_of_devices(sharded):
     mlp, arguments = sharded
     for target, found in (("tpu_v5e", "1 device; several"), ("tpu_v5e:4x4", "16 devices")):
@@ -139,6 +143,7 @@ def test_wrong_number_of_devices(sharded):
             mgx.capture(mlp, *arguments, target=target)
 
 
+@pytest.mark.full
 def test_replicas():
     pytest.importorskip("jax", reason="needs JAX: pip install 'mallocgame[xla]'")
     text = "module @m attributes {mhlo.num_replicas = 2 : i32} {}"

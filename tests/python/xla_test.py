@@ -12,6 +12,8 @@ import mallocgame.xla as mgx
 from mallocgame.xla.sources import find_source, workloads
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
+pytestmark = pytest.mark.full
+
 
 def test_capture(captured):
     program = captured.program
@@ -86,6 +88,7 @@ def test_function_that_can_t_be_lowered():
         mgx.lower(layers, [SHAPE((3, 4), "bfloat16")], SHAPE((5, 6), "bfloat16"))
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(("name", "fast_mib"), [("tpu_v4i", 1), ("tpu_v4", 1), ("tpu_v6e", 3)])
 def test_less_fast_memory(name, fast_mib):
     """The compiler takes some of it and no more."""
@@ -97,6 +100,7 @@ def test_less_fast_memory(name, fast_mib):
     assert 0 < np.max(plan.residences["offset"] + sizes) <= fast_mib * 2**20
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", sorted(set(mgx.TARGETS) - {"tpu_v4i"}))
 def test_every_chip(name):
     """XLA's own plan is a valid one there, and is carried out as it is."""
@@ -128,8 +132,18 @@ PLANS = {
 }
 
 
-@pytest.mark.parametrize("of", ["captured", "captured_loop"])
-@pytest.mark.parametrize("made", PLANS)
+@pytest.mark.parametrize(
+    ("of", "made"),
+    [
+        *(("captured_loop", made) for made in PLANS),
+        ("captured", "a solver's"),
+        *(
+            pytest.param("captured", made, marks=pytest.mark.weekly)
+            for made in PLANS
+            if made != "a solver's"
+        ),
+    ],
+)
 def test_a_plan_is_carried_out_as_it_is(request, compiler, of, made):
     captured = request.getfixturevalue(of)
     plan = PLANS[made](captured.program)
@@ -197,6 +211,7 @@ def dump(captured, tmp_path_factory):
     return folder
 
 
+@pytest.mark.weekly
 def test_a_dump_is_captured(dump, captured, compiler, tmp_path):
     """It is the same program, but without its module it can't be compiled again."""
     dumped = mgx.capture_dump(dump, "tpu_v4i", name="layers")

@@ -8,6 +8,8 @@ from xla_programs import jax
 
 from mallocgame.xla import capture, load_capture
 
+pytestmark = pytest.mark.full
+
 
 def until_small(x):
     """Halves a matrix until its largest entry is small."""

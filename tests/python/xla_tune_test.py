@@ -12,6 +12,8 @@ import mallocgame.xla as mgx
 from mallocgame.xla.claims import cost_ps
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
+pytestmark = pytest.mark.full
+
 
 class Stop:
     """Told of the work, it interrupts it after some plans, as Ctrl-C does."""
@@ -48,7 +50,9 @@ def test_weights_of_a_loop_are_brought_in_once(tuned):
     ).sum()
 
 
-@pytest.mark.parametrize("of", ["captured", "captured_loop"])
+@pytest.mark.parametrize(
+    "of", ["captured_loop", pytest.param("captured", marks=pytest.mark.weekly)]
+)
 def test_never_slower_than_xla(request, compiler, of):
     captured = request.getfixturevalue(of)
     tuned = mgx.tune_capture(captured, 2, compiler=compiler)
@@ -73,6 +77,7 @@ def test_it_is_kept_for_jit(tuned, options):
     assert found.about["speedup"] == tuned.speedup
 
 
+@pytest.mark.weekly
 def test_a_capture_that_knows_the_prices_goes_on_from_them(tuned, captured_loop, compiler):
     known = tuned.capture
     assert known.module == captured_loop.module
@@ -87,6 +92,7 @@ def test_no_time(captured, compiler):
     assert tuned.speedup == tuned.speedup_cold == 1.0
 
 
+@pytest.mark.weekly
 def test_the_same_seed_writes_the_same_plans(captured_loop, compiler):
     found = []
     for _ in range(2):
@@ -96,6 +102,7 @@ def test_the_same_seed_writes_the_same_plans(captured_loop, compiler):
     assert found[0] == found[1]
 
 
+@pytest.mark.weekly
 def test_ctrl_c_gives_the_best_so_far(captured_loop, compiler, tmp_path):
     tuned = mgx.tune_capture(captured_loop, 100, 0, compiler, Stop(1), tmp_path)
     assert tuned.interrupted and tuned.plans == 1 and tuned.speedup > 1
@@ -107,6 +114,7 @@ def test_ctrl_c_while_prices_are_asked_for(captured_loop, compiler):
     assert tuned.interrupted and tuned.best is None and tuned.speedup == 1.0
 
 
+@pytest.mark.weekly
 def test_several_compilers_find_the_same_prices(captured_loop, compiler):
     """Each has its own process. They are closed with the tuning, the one that is lent is not."""
     with mgx.Compiler(compiler.target, cache=None) as fresh:
@@ -119,6 +127,7 @@ def test_several_compilers_find_the_same_prices(captured_loop, compiler):
         assert all(mine[where] == others[where] for where in mine.keys() & others.keys())
 
 
+@pytest.mark.weekly
 def test_what_a_plan_is_refused_for_is_learnt(captured_loop):
     """Nothing more is asked of the instruction that a refusal names."""
 

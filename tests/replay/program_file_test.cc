@@ -89,6 +89,27 @@ TEST_CASE("a program file keeps where buffers may be cut, or that it isn't known
   }
 }
 
+TEST_CASE("a program file keeps what instructions do, and a file without knows nothing of it") {
+  const ProgramFile file = SampleFile();
+  const std::string without = SerializeProgramFile(file);
+  ProgramData data = file.program->data();
+  REQUIRE(!data.cost.pools.empty());
+  data.cost.pools.back().work = WorkClass::kReduction;
+  data.cost.pools.back().element_bits = 16;
+  CheckKeeps(file, std::move(data));
+  const auto back = ParseProgramFile(without);
+  REQUIRE(back.ok());
+  CHECK(back->program->cost().pools.back().work == WorkClass::kUnknown);
+}
+
+TEST_CASE("a program file keeps the latency of copies") {
+  ProgramFile file = SampleFile();
+  file.hardware.copy_latency_ps = 450'000;
+  const auto back = ParseProgramFile(SerializeProgramFile(file));
+  REQUIRE(back.ok());
+  CheckSame(file, *back);
+}
+
 TEST_CASE("a program file keeps waits for links, and a file without has none") {
   ProgramFile file = SampleFile();
   const std::string without = SerializeProgramFile(file);

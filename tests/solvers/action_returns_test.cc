@@ -7,8 +7,8 @@
 #include <string>
 
 #include "mallocgame/game/order/order_state.h"
+#include "mallocgame/search/decoder.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/rent.h"
 #include "tests/catch.h"
@@ -31,10 +31,8 @@ Prices RandomPrices(const Game& game, Rng& rng) {
 }
 
 void PlayOn(Position& position, const Prices* prices) {
-  if (position.game().options().kind == GameKind::kOrder) {
-    PlayOrderOn(static_cast<OrderState&>(position), OrderUndecided(position.game()));
-  } else if (prices == nullptr) {
-    PlayGreedyFrom(static_cast<State&>(position));
+  if (prices == nullptr) {
+    PlayOn(position, OpenIntent(position.game()));
   } else {
     PlayRentFrom(static_cast<State&>(position), Rent(*prices));
   }

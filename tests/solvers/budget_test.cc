@@ -1,5 +1,5 @@
 // Budget: what is counted, what is kept, and when it is used up.
-#include "mallocgame/solvers/playing/budget.h"
+#include "mallocgame/solvers/budget.h"
 
 #include <atomic>
 #include <utility>

@@ -175,7 +175,7 @@ TEST_CASE("when its games have used up the limits, styles begins nothing else") 
     limits.seconds = seconds;
     const auto result = Solve("styles", {SmallGame(rng, 20), nullptr}, limits);
     REQUIRE(result.ok());
-    REQUIRE(!result->served.empty());
+    REQUIRE(!result->decided.empty());
   }
 }
 

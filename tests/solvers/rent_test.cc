@@ -3,9 +3,9 @@
 
 #include <limits>
 
-#include "mallocgame/solvers/game_variants.h"
+#include "mallocgame/search/game_variants.h"
+#include "mallocgame/search/greedy.h"
 #include "mallocgame/solvers/playing/players.h"
-#include "mallocgame/solvers/playing/preference_search.h"
 #include "mallocgame/solvers/registry.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"

@@ -1,5 +1,5 @@
-// Whatever the style, games end in valid plans that cost what they say, and the same styles play
-// the same games.
+// Whatever the priority rule, games end in valid plans that cost what they say, and the same rules
+// play the same games.
 #include "mallocgame/solvers/styles/styles.h"
 
 #include <algorithm>
@@ -7,10 +7,10 @@
 
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/plan/validate.h"
+#include "mallocgame/search/decoder.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/registry.h"
-#include "mallocgame/solvers/styles/styled_game.h"
+#include "mallocgame/solvers/styles/rule_game.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 
@@ -27,7 +27,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng, GameOptions options = {}) {
   return *Game::Create(std::move(program), TestHardware(6 + rng.Below(12)), options);
 }
 
-Style RandomStyle(Rng& rng) {
+PriorityRule RandomRule(Rng& rng) {
   const auto any = [&rng] { return static_cast<float>(rng.Uniform() * 2 - 1); };
   return {any(), any(), any(), any(), any(), any(), any()};
 }
@@ -39,49 +39,49 @@ SolveLimits Limits(int64_t evaluations) {
   return limits;
 }
 
-void CheckPlan(const Game& game, const StyledPlan& found) {
+void CheckPlan(const Game& game, const RuledPlan& found) {
   REQUIRE(Validate(game.program(), game.hardware(), found.plan).ok());
   const auto report = Simulate(game.cost_model(), found.plan);
   REQUIRE(report.ok());
   REQUIRE(report->latency_ps == found.latency_ps);
 }
 
-TEST_CASE("games in any style end in valid plans that cost what they say") {
+TEST_CASE("games by any rule end in valid plans that cost what they say") {
   Rng rng(3);
   for (int n = 0; n < 60; ++n) {
-    const StyledGame styled(*RandomGame(rng));
-    StyledPlan found;
-    for (int style = 0; style < 3; ++style) styled.Play(RandomStyle(rng), &found);
-    CheckPlan(styled.game(), found);
+    const RuleGame ruled(*RandomGame(rng));
+    RuledPlan found;
+    for (int rule = 0; rule < 3; ++rule) ruled.Play(RandomRule(rng), &found);
+    CheckPlan(ruled.game(), found);
     REQUIRE(found.games == 3);
   }
 }
 
-TEST_CASE("the library's styles play the same games again, some of them packed anew") {
+TEST_CASE("the library's rules play the same games again, some of them packed anew") {
   Rng rng(3);
   for (int n = 0; n < 30; ++n) {
     const auto game = RandomGame(rng);
-    const StyledPlan found = PlayStyles(*game, Deadline());
+    const RuledPlan found = PlayStyles(*game, Deadline());
     CheckPlan(*game, found);
-    REQUIRE(found.games > static_cast<int64_t>(Styles().size()));
+    REQUIRE(found.games > static_cast<int64_t>(PriorityRules().size()));
     REQUIRE(PlayStyles(*game, Deadline()).plan == found.plan);
   }
 }
 
-TEST_CASE("a styled game can be played where all open runs are shown") {
+TEST_CASE("a game by a rule can be played where all open runs are shown") {
   Rng rng(5);
   GameOptions options;
   options.candidates = kMaxCandidates;
   for (int n = 0; n < 60; ++n) {
     const auto game = RandomGame(rng, options);
-    const StyledPlan found = PlayStyles(*game, Deadline());
+    const RuledPlan found = PlayStyles(*game, Deadline());
     OrderState again(game);
-    PlayOrderOn(again, OrderPreferencesLike(*game, found.served));
+    PlayOn(again, IntentLike(*game, found.decided));
     REQUIRE(again.ToPlan() == found.plan);
   }
 }
 
-TEST_CASE("what must be served from fast memory is, in any style, where greedy does it too") {
+TEST_CASE("what must be served from fast memory is, by any rule, where greedy does it too") {
   Rng rng(4);
   int required = 0;
   for (int n = 0; n < 60; ++n) {
@@ -94,7 +94,7 @@ TEST_CASE("what must be served from fast memory is, in any style, where greedy d
     const auto created = Game::Create(any->shared_program(), any->hardware(), options);
     if (!created.ok()) continue;
     const auto& game = *created;
-    const StyledPlan found = PlayStyles(*game, Deadline());
+    const RuledPlan found = PlayStyles(*game, Deadline());
     CheckPlan(*game, found);
     REQUIRE_FALSE(found.plan.served_by[options.forbidden[0].index()].valid());
     required += found.plan.served_by[options.required[0].index()].valid() ? 1 : 0;
@@ -106,11 +106,11 @@ TEST_CASE("what is placed before is placed again in another order, and ends as a
   Rng rng(5);
   int better = 0;
   for (int n = 0; n < 200; ++n) {
-    const StyledGame styled(*RandomGame(rng));
-    const StyledEnd first = styled.Play(RandomStyle(rng));
-    StyledPlan best;
-    const StyledEnd second = styled.Repack(first, 1, 1, Style(), &best);
-    CheckPlan(styled.game(), best);
+    const RuleGame ruled(*RandomGame(rng));
+    const RuledEnd first = ruled.Play(RandomRule(rng));
+    RuledPlan best;
+    const RuledEnd second = ruled.Repack(first, 1, 1, PriorityRule(), &best);
+    CheckPlan(ruled.game(), best);
     REQUIRE(best.latency_ps == second.latency_ps);
     better += second.latency_ps < first.latency_ps ? 1 : 0;
   }

@@ -14,7 +14,7 @@ bool HoldsInChild(const std::function<bool()>& check) {
   if (child == 0) _exit(check() ? 0 : 1);
   if (child < 0) return false;
   int status = 0;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(10);
   while (waitpid(child, &status, WNOHANG) == 0) {
     if (std::chrono::steady_clock::now() > end) {
       kill(child, SIGKILL);

@@ -36,6 +36,7 @@ _WORDS = {
     "Hardware": "a Hardware, as mallocgame.hardware() returns it",
     "Placement": "a Placement, as mallocgame.placement() returns it",
     "Plan": "a Plan, as mallocgame.load_plan() returns it",
+    "PriceLaw": "a PriceLaw",
     "Prices": "Prices, as mallocgame.prices() returns them",
     "Program": "a Program, as mallocgame.load_program() returns it",
     "State": "a State, as Game.initial_state() returns it",

@@ -15,7 +15,8 @@ COPY: int
 NOCOPY: int
 COPY_EARLY: int
 MAX_CANDIDATES: int  # that an order game may show
-RULES_VERSION: int  # goes up when a rule changes
+RULES_VERSION: int  # goes up when a rule of the time game changes
+ORDER_RULES_VERSION: int  # of the order game
 OBSERVATION_VERSION: int  # goes up when what an observation says changes
 
 # Kinds of accesses: the column `kind` of Program.accesses.
@@ -75,6 +76,11 @@ class Hardware:
     @property
     def fast_memory_space(self) -> int:
         """The n of the layout mark S(n) with which HLO names fast memory."""
+    @property
+    def copy_latency_ps(self) -> int:
+        """What a copy takes beside the transfer of its bytes; 0 but for calibrated hardware."""
+    def copy_ps(self, bytes: int) -> int:
+        """The picoseconds for which a copy of so many bytes holds the channel."""
     def transfer_ps(self, bytes: int) -> int:
         """The picoseconds for which a transfer of so many bytes takes the channel."""
     def cycles_to_ps(self, cycles: int) -> int:
@@ -101,6 +107,46 @@ class Hardware:
     @staticmethod
     def preset_names() -> list[str]:
         """Returns the names of the whole chips."""
+
+@final
+class PriceLaw:
+    """What a chip was measured to reach, and how much of the compiler's prices it needs.
+
+    These figures make calibrated prices (calibrated()). Shares are at most 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        main_share: float = 1.0,
+        copy_latency_ps: int = 0,
+        speed: float = 1.0,
+        kernel: float = 1.0,
+    ) -> None:
+        """Makes a law of these figures. InvalidInputError names one that is not allowed."""
+    @staticmethod
+    def of(hardware: str) -> PriceLaw:
+        """Returns the law of the chip that a hardware is named after.
+
+        InvalidInputError lists the chips.
+        """
+    @staticmethod
+    def sources_of(hardware: str) -> dict[str, str]:
+        """Returns where each figure of that law is from, by its name."""
+    @property
+    def main_share(self) -> float:
+        """The bandwidth of main memory that is reached, over the hardware's."""
+    @property
+    def copy_latency_ps(self) -> int:
+        """What a copy takes beside the transfer of its bytes."""
+    @property
+    def speed(self) -> float:
+        """What the compiler's price of work is multiplied by."""
+    @property
+    def kernel(self) -> float:
+        """The share of the chip's flops that a kernel without a price reaches."""
+    def __eq__(self, other: object) -> bool:
+        """Says whether all figures are the same."""
 
 @final
 class Program:
@@ -202,6 +248,17 @@ class Program:
 
         rule: "depth-first", "breadth-first", "least-memory" or "latency-hiding".
         """
+    def pools(self) -> list[tuple[str, int, list[tuple[int, int, int]]]]:
+        """For each pool of prices what its instructions do, their widest elements, and its rows.
+
+        The class of work is "matmul", "reduction", "copy", "vector" or "kernel"; "unknown": the
+        program was imported before classes were known, and calibrated() refuses it. The width is
+        in bits. A row says which operands and which outputs lie in fast memory, as bits, and the
+        cycles.
+        """
+    @property
+    def pool_of(self) -> list[int]:
+        """For each tick the index of its pool of prices, or -1."""
     @property
     def loops(self) -> NDArray[np.void]:
         """A structured array: entry, exit i4 (ticks), trips i8, trips_known bool.
@@ -540,10 +597,13 @@ class ProgramGraph:
 class Environment:
     """One game after the other, with observations; MallocGameEnv wraps it."""
 
-    def __init__(self, games: Sequence[Game], settings: dict[str, int], as_dict: bool) -> None:
+    def __init__(
+        self, games: Sequence[Game], settings: dict[str, int], as_dict: bool, names: Sequence[str]
+    ) -> None:
         """Each episode draws one of the games.
 
-        settings: of the observation. as_dict: named parts, else one flat array.
+        settings: of the observation. as_dict: named parts, else one flat array. names: what infos
+        call the games.
         """
     @property
     def game_index(self) -> int:
@@ -614,6 +674,8 @@ class EnvironmentBatch:
         """
     def state(self, index: int) -> State:
         """Returns a copy of the state of one environment."""
+    def game_indices(self) -> NDArray[np.int32]:
+        """Returns for each environment the index of the game that it plays."""
     def points(self) -> list[tuple[int, int, bytes]]:
         """Returns where each is: seed, episode of that seed, and its actions so far."""
     def resume(
@@ -737,7 +799,7 @@ class GameLog:
         """The hardware that was played on."""
     @property
     def rules_version(self) -> int:
-        """The RULES_VERSION of the rules that were played."""
+        """The RULES_VERSION or ORDER_RULES_VERSION of the rules that were played."""
     @property
     def solver(self) -> str:
         """The name of the solver that played; empty if it is not known."""
@@ -806,10 +868,31 @@ def all_main_plan(program: Program, hardware: Hardware | None = None) -> Plan:
 def validate(program: Program, plan: Plan, hardware: Hardware | None = None) -> Verdict:
     """Judges whether the hardware (None: the program's own) can carry out a plan."""
 
-def simulate(program: Program, plan: Plan, hardware: Hardware | None = None) -> Report:
+def calibrated(
+    program: Program, hardware: Hardware | None = None, law: PriceLaw | None = None
+) -> Program:
+    """Returns the program with calibrated prices, on calibrated hardware.
+
+    These are the compiler's prices after a law that was fitted to published measurements
+    (docs/results/measured.md). A plan of one program is one of the other (Plan.rebased_on).
+
+    hardware: as of the compiler's prices; None is the program's own.
+    law: None is that of the chip.
+
+    InvalidInputError: the program has no prices of the compiler or is calibrated already, its file
+    doesn't say what kind of work its instructions do, or there is no law of the chip.
+    """
+
+def simulate(
+    program: Program, plan: Plan, hardware: Hardware | None = None, prices: str = "compiler"
+) -> Report:
     """Returns what a plan costs.
 
-    InvalidInputError: the plan is not one of this program.
+    hardware: None is the program's own.
+    prices: "compiler", those that the program has, or "calibrated"; calibrated() makes a program
+    that keeps these.
+
+    InvalidInputError: the plan is not one of this program, or that can't have calibrated prices.
     """
 
 def timeline(program: Program, plan: Plan, hardware: Hardware | None = None) -> NDArray[np.void]:

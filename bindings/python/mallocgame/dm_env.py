@@ -14,7 +14,7 @@ from dm_env import specs
 
 from mallocgame import _arguments
 from mallocgame.envs.gym import MallocGameEnv
-from mallocgame.envs.settings import ProgramLike
+from mallocgame.playables import Playable
 
 
 class Environment(dm_env.Environment):
@@ -24,7 +24,7 @@ class Environment(dm_env.Environment):
     from the system.
     """
 
-    def __init__(self, program: ProgramLike, *, seed: int | None = None, **settings: Any) -> None:
+    def __init__(self, program: Playable, *, seed: int | None = None, **settings: Any) -> None:
         self.env = MallocGameEnv(program, **settings)
         self._seed = _arguments.seed(seed)
         self._over = True

@@ -2,9 +2,9 @@
 
 Importing this module registers pyspiel.load_game("mallocgame", {"program": NAME}). It needs
 open_spiel. There are one player, perfect information and no chance; the utility is the return,
-1 - latency / all-main latency. The parameters are program (a bundled name or a .mgp path), hardware
-("" is the program's own), actions ("full" or "paper"), game ("time" or "order"), candidates (how
-many runs the order game shows) and observation ("flat" or "compact").
+1 - latency / all-main latency. The parameters are program (a bundled name, a level's or a .mgp
+path), hardware ("" is the program's own), actions ("full" or "paper"), game ("time" or "order"),
+candidates (how many runs the order game shows) and observation ("flat" or "compact").
 
 The observation tensor has the numbers of MallocGameEnv's observation, and rl_environment gives them
 to OpenSpiel's own agents. There is no tensor of the information state, as in OpenSpiel's own games
@@ -18,10 +18,11 @@ import numpy as np
 import pyspiel
 from open_spiel.python.observation import IIGObserverForPublicInfoGame
 
-from mallocgame import _arguments, programs
+from mallocgame import _arguments
 from mallocgame._core import Game, Observer, State
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.observation import layout, settings_of
+from mallocgame.playables import played
 
 # The least utility: stalls can make a play slower than all-main, but not by this much.
 _LEAST_UTILITY = -100.0
@@ -57,13 +58,9 @@ class MallocGame(pyspiel.Game):
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         settings = {**_TYPE.parameter_specification, **(params or {})}
         name = settings["hardware"]
-        self.game = Game(
-            programs.load_program(settings["program"]),
-            hardware=programs.hardware(name) if name else None,
-            actions=settings["actions"],
-            game=settings["game"],
-            candidates=settings["candidates"],
-        )
+        options = {option: settings[option] for option in ("actions", "game", "candidates")}
+        (one,) = played(settings["program"], name or None, **options)
+        self.game = one.game
         self.names = self.game.action_names
         kind = _arguments.one_of("observation", settings["observation"], ("flat", "compact"))
         self.observation = settings_of(kind, {})

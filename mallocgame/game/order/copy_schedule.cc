@@ -166,7 +166,7 @@ void CopySchedule::AddPrefetch(int32_t r, int64_t begin, int64_t end, Tick free_
   transfer.placed = r;
   transfer.part_begin = begin - planned.offset;
   transfer.part_end = end - planned.offset;
-  transfer.service_ps = tables_->game.hardware().TransferPs(end - begin);
+  transfer.service_ps = tables_->game.hardware().CopyPs(end - begin);
   transfer.free_from = free_from;
   transfer.deadline = planned.need;
   transfer.scope = planned.scope;

@@ -5,10 +5,8 @@
 
 #include "absl/status/status.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/state.h"
-#include "mallocgame/solvers/playing/order_preferences.h"
-#include "mallocgame/solvers/playing/players.h"
+#include "mallocgame/search/decoder.h"
 #include "mallocgame/solvers/playing/rent.h"
 
 namespace mallocgame {
@@ -35,18 +33,16 @@ std::vector<double> ReturnsOf(Position& position, const PlayOn& play_on) {
 
 absl::StatusOr<std::vector<double>> ActionReturns(Position& position, const Prices* prices) {
   const Game& game = position.game();
+  if (prices == nullptr) {
+    const Intent open = OpenIntent(game);
+    return ReturnsOf(position, [&] { PlayOn(position, open); });
+  }
   if (game.options().kind == GameKind::kOrder) {
-    if (prices != nullptr) {
-      return absl::InvalidArgumentError(
-          "action_returns: found prices with an order game, allowed: none; rent plays the time "
-          "game only");
-    }
-    auto& state = static_cast<OrderState&>(position);
-    const OrderPreferences undecided = OrderUndecided(game);
-    return ReturnsOf(state, [&] { PlayOrderOn(state, undecided); });
+    return absl::InvalidArgumentError(
+        "action_returns: found prices with an order game, allowed: none; rent plays the time game "
+        "only");
   }
   auto& state = static_cast<State&>(position);
-  if (prices == nullptr) return ReturnsOf(state, [&] { PlayGreedyFrom(state); });
   MG_RETURN_IF_ERROR(ValidatePrices(game.program(), *prices));
   const Rent rent(*prices);
   return ReturnsOf(state, [&] { PlayRentFrom(state, rent); });

@@ -1,106 +1,132 @@
-// Simulated annealing over the preferred action of every decision. It starts from rent's game or
-// from the game most like XLA's plan. It first plays the game that it was given, then, from the
-// best of that, the same game with questions about small buffers too.
+// Simulated annealing over the intents of a game. In the time game it starts from rent's game or
+// from the one most like XLA's plan, and goes on from the best in the same game with questions
+// about small buffers too. In the order game it starts from the best of a few games.
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <utility>
 #include <vector>
 
-#include "mallocgame/base/annealing.h"
 #include "mallocgame/base/rng.h"
-#include "mallocgame/solvers/game_variants.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/search/anneal.h"
+#include "mallocgame/search/game_search.h"
+#include "mallocgame/search/game_variants.h"
+#include "mallocgame/search/starts.h"
 #include "mallocgame/solvers/playing/players.h"
-#include "mallocgame/solvers/playing/preference_search.h"
 
 namespace mallocgame {
 namespace {
 
-// Temperatures, as shares of the starting latency.
+// Temperatures, as shares of the starting latency: of the time game,
 constexpr Cooling kCoarse = {1e-2, 1e-5};
 constexpr Cooling kFine = {1e-3, 2e-6};
+// and of the order game.
+constexpr Cooling kTry = {1e-4, 1e-5};
+constexpr Cooling kFinal = {1e-4, 1e-6};
+// Where a few large buffers fill fast memory, several must change places before a game is better,
+// and no step on the way is small. So when kFinal has had its trials, hotter chains follow, each
+// from the best game so far.
+constexpr Cooling kHot = {3e-3, 1e-6};
+constexpr double kFinalTrials = 3000;  // for each decision; more find little at these temperatures
+constexpr double kHotTrials = 12'000;  // of a hot chain for each decision, if there are as many
+constexpr size_t kTriedStarts = 4;
+constexpr double kTrying = 0.3;  // the share of the limits that goes to trying starts
 
-class Annealing {
- public:
-  Annealing(const Game& game, Preferences start, Budget& budget, Rng& rng)
-      : game_(game), budget_(budget), rng_(rng), search_(game, std::move(start)),
-        best_(search_.preferences()), best_latency_(search_.latency_ps()) {}
-
-  // Anneals until the share `until` of the limits is used up; returns the best preferences.
-  const Preferences& Run(const Cooling& cooling, double until) {
-    budget_.Finished(search_.GoTo(search_.decisions()));
-    const double begin = budget_.Progress(), scale = static_cast<double>(search_.latency_ps());
-    if (search_.decisions() == 0) return best_;
-    double temperature = cooling.first * scale;
-    for (int64_t move = 0;; ++move) {
-      if (move % 64 == 0) {
-        const double progress = budget_.Progress();
-        if (budget_.Exhausted() || progress >= until) return best_;
-        temperature = cooling.At(scale, (progress - begin) / (until - begin));
-      } else if (budget_.OutOfEvaluations()) {
-        return best_;
-      }
-      Propose();
-      const State& end = search_.Play();
-      budget_.Finished(end);
-      const auto worse = static_cast<double>(end.latency_ps() - search_.latency_ps());
-      if (worse <= 0 || AcceptWorse(worse, temperature, rng_)) {
-        search_.Accept();
-        if (search_.latency_ps() < best_latency_) {
-          best_latency_ = search_.latency_ps();
-          best_ = search_.preferences();
-        }
-      } else {
-        search_.Reject();
-      }
+// Replaces `start` by the best game of annealing from it until the share `until` of the limits is
+// used up.
+void AnnealFrom(GameStart& start, const Cooling& cooling, double until, Budget& budget, Rng& rng) {
+  GameSearch search(*start.game, std::move(start.intent));
+  budget.Finished(search.position());
+  start.intent = search.Replayable();
+  start.latency_ps = search.latency_ps();
+  const double begin = budget.Progress();
+  AnnealOptions options;
+  options.cooling = cooling;
+  options.used = [&](int64_t) {
+    const double progress = budget.Progress();
+    return budget.Exhausted() || progress >= until ? 1 : (progress - begin) / (until - begin);
+  };
+  options.tried = [&](bool accepted) {
+    if (accepted) {
+      budget.Finished(search.position());
+    } else {
+      budget.Looked();
     }
+    return !budget.OutOfEvaluations();
+  };
+  options.better = [&] {
+    start.intent = search.Replayable();
+    start.latency_ps = search.latency_ps();
+  };
+  Anneal(search, options, rng);
+}
+
+// Anneals from the best order game that was tried until the limits are used up.
+void AnnealOn(GameStart& best, Budget& budget, Rng& rng) {
+  const auto decisions = static_cast<double>(budget.best_actions().size());
+  if (decisions == 0) return;
+  const double tried = budget.Progress();
+  const double trials = static_cast<double>(budget.evaluations()) * (1 - tried) / tried;  // to come
+  const double cold = kFinalTrials * decisions, more = trials - cold;
+  const double chains =
+      more < cold ? 0 : std::floor(std::clamp(more / (kHotTrials * decisions), 1.0, 1e6));
+  const double cooled = chains == 0 ? 1 : tried + (1 - tried) * cold / trials;
+  AnnealFrom(best, kFinal, cooled, budget, rng);
+  for (int i = 1; i <= chains && !budget.Exhausted(); ++i)
+    AnnealFrom(best, kHot, cooled + (1 - cooled) * i / chains, budget, rng);
+}
+
+void AnnealOrderGame(const Game& own_game, Budget& budget) {
+  Rng rng(budget.seed(), 5);
+  // The more candidates a game shows, the more orders can be played.
+  const std::shared_ptr<const Game> shown = GameShowing(own_game, kMaxCandidates);
+  const FollowedPlan first = StartingPlan(*shown, budget.deadline().Share(kTrying / 4));
+  std::vector<GameStart> starts = OrderStarts(*shown, &first, budget.deadline().Share(kTrying / 2));
+  KeepBest(*shown, budget.limited() ? kTriedStarts : 1, starts);
+  const double begin = budget.Progress();
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const double share = static_cast<double>(i + 1) / static_cast<double>(starts.size());
+    AnnealFrom(starts[i], kTry, begin + (kTrying - begin) * share, budget, rng);
+    if (budget.Exhausted()) return;
   }
+  GameStart& best = *std::min_element(
+      starts.begin(), starts.end(),
+      [](const GameStart& a, const GameStart& b) { return a.latency_ps < b.latency_ps; });
+  AnnealOn(best, budget, rng);
+}
 
- private:
-  Action AnyAction() { return static_cast<Action>(rng_.Below(game_.num_actions())); }
-
-  void Propose() {
-    const auto at = static_cast<int32_t>(rng_.Below(search_.decisions()));
-    const ActionSet legal = search_.GoTo(at).legal_actions();
-    const AccessId access = search_.decision(at);
-    const uint32_t kind = rng_.Below(8);
-    if (kind < 5) {  // this decision
-      ActionSet others = legal;
-      others.Remove(static_cast<int>(search_.choice(access)));
-      if (others.empty()) others = legal;
-      search_.Prefer(access, static_cast<Action>(others[rng_.Below(others.size())]));
-    } else if (kind < 7) {  // this buffer from here on
-      const Action action = AnyAction();
-      for (AccessId id : game_.program().accesses_of(game_.program().access(access).buffer)) {
-        if (id >= access && rng_.Below(4) != 0) search_.Prefer(id, action);
-      }
-    } else {  // a few decisions in a row
-      const int32_t end =
-          std::min(search_.decisions(), at + 2 + static_cast<int32_t>(rng_.Below(6)));
-      for (int32_t i = at; i < end; ++i) {
-        if (rng_.Below(2) == 0) search_.Prefer(search_.decision(i), AnyAction());
-      }
-    }
-  }
-
-  const Game& game_;
-  Budget& budget_;
-  Rng& rng_;
-  PreferenceSearch search_;
-  Preferences best_;
-  int64_t best_latency_;
-};
+void AnnealTimeGame(const Game& game, Budget& budget) {
+  Rng rng(budget.seed(), 1);
+  GameStart start = {game.shared_from_this(), TimeStart(game, budget.deadline())};
+  const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
+  AnnealFrom(start, kCoarse, fine != nullptr ? kCoarseShare : 1.0, budget, rng);
+  if (fine == nullptr || budget.Exhausted()) return;
+  start.game = fine;
+  AnnealFrom(start, kFine, 1.0, budget, rng);
+}
 
 }  // namespace
 
 bool PlayAnneal(const Game& game, Budget& budget) {
-  if (game.options().kind == GameKind::kOrder) return AnnealOrderGame(game, budget);
-  Rng rng(budget.seed(), 1);
-  const Preferences start = GoodStart(game, budget.deadline());
-  const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
-  const Preferences best =
-      Annealing(game, start, budget, rng).Run(kCoarse, fine != nullptr ? kCoarseShare : 1.0);
-  if (fine != nullptr && !budget.Exhausted()) Annealing(*fine, best, budget, rng).Run(kFine, 1.0);
+  if (game.options().kind == GameKind::kOrder) {
+    AnnealOrderGame(game, budget);
+  } else {
+    AnnealTimeGame(game, budget);
+  }
   return false;
+}
+
+absl::StatusOr<SolveResult> AnnealedTimeGame(const Game& game, const SolveLimits& limits) {
+  SolveLimits share = limits;
+  share.progress = nullptr;
+  share.seconds *= kAnnealShare;
+  if (limits.evaluations > 0) {
+    share.evaluations = std::max<int64_t>(
+        1, static_cast<int64_t>(kAnnealShare * static_cast<double>(limits.evaluations)));
+  }
+  Budget budget(share);
+  PlayAnneal(*TimeGameOf(game), budget);
+  return JudgeBestGame(budget);
 }
 
 }  // namespace mallocgame

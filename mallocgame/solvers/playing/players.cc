@@ -6,9 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
-#include "mallocgame/solvers/game_variants.h"
+#include "mallocgame/search/decoder.h"
+#include "mallocgame/search/game_variants.h"
 #include "mallocgame/solvers/playing/rent.h"
 #include "mallocgame/solvers/styles/styles.h"
+#include "mallocgame/solvers/xla/heuristic.h"
 
 namespace mallocgame {
 
@@ -40,11 +42,47 @@ absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const So
   return result;
 }
 
+absl::StatusOr<SolveResult> SolveGreedy(const SolveProblem& problem, const SolveLimits& limits) {
+  return SolveByPlaying(problem, limits, PlayGreedy);
+}
+
+absl::StatusOr<SolveResult> SolveRent(const SolveProblem& problem, const SolveLimits& limits) {
+  return SolveByPlaying(problem, limits, [&problem](const Game& game, Budget& budget) {
+    return PlayRent(game, problem.prices, budget);
+  });
+}
+
+absl::StatusOr<SolveResult> SolveAnneal(const SolveProblem& problem, const SolveLimits& limits) {
+  return SolveByPlaying(problem, limits, PlayAnneal);
+}
+
+absl::StatusOr<SolveResult> SolveRandom(const SolveProblem& problem, const SolveLimits& limits) {
+  return SolveByPlaying(problem, limits, PlayRandom);
+}
+
+absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveLimits& limits) {
+  Budget budget(limits);
+  const ExactOutcome outcome = PlayExact(*problem.game, budget);
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgeBestGame(budget));
+  result.status = outcome.optimal ? SolveStatus::kOptimal : SolveStatus::kStopped;
+  result.bound_ps = outcome.bound_ps;
+  return result;
+}
+
+Intent TimeStart(const Game& game, const Deadline& deadline) {
+  const State rent = BestRentGame(game, deadline);
+  Intent like_xla = ReadPlan(game, PlanLikeXla(game, deadline.Share(kXlaShare)).plan);
+  State played = game.InitialState();
+  PlayOn(played, like_xla);
+  if (played.latency_ps() < rent.latency_ps()) return like_xla;
+  return IntentLike(game, ReadGame(rent));
+}
+
 FollowedPlan StartingPlan(const Game& game, const Deadline& deadline) {
   const State rent = BestRentGame(*TimeGameOf(game), deadline.Share(0.5), /*small_buffers=*/true);
-  StyledPlan styled = PlayStyles(game, deadline);
-  if (styled.latency_ps >= rent.latency_ps()) return {rent.ToPlan()};
-  return {std::move(styled.plan), std::move(styled.served)};
+  RuledPlan ruled = PlayStyles(game, deadline);
+  if (ruled.latency_ps >= rent.latency_ps()) return {rent.ToPlan()};
+  return {std::move(ruled.plan), std::move(ruled.decided)};
 }
 
 }  // namespace mallocgame

@@ -3,7 +3,6 @@
 #ifndef MALLOCGAME_SOLVERS_PLAYING_PLAYERS_H_
 #define MALLOCGAME_SOLVERS_PLAYING_PLAYERS_H_
 
-#include <array>
 #include <cstdint>
 #include <functional>
 
@@ -11,8 +10,8 @@
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/plan.h"
-#include "mallocgame/solvers/playing/budget.h"
-#include "mallocgame/solvers/playing/order_preferences.h"
+#include "mallocgame/search/starts.h"
+#include "mallocgame/solvers/budget.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace mallocgame {
@@ -39,18 +38,26 @@ absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget);
 absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const SolveLimits& limits,
                                            const std::function<bool(const Game&, Budget&)>& play);
 
-// Where searches of the order game start: the better one of rent's best game and of the best game
-// in a style. Each has half of the time until `deadline`.
-FollowedPlan StartingPlan(const Game& game, const Deadline& deadline);
+// The players above as solvers.
+absl::StatusOr<SolveResult> SolveGreedy(const SolveProblem& problem, const SolveLimits& limits);
+absl::StatusOr<SolveResult> SolveRent(const SolveProblem& problem, const SolveLimits& limits);
+absl::StatusOr<SolveResult> SolveAnneal(const SolveProblem& problem, const SolveLimits& limits);
+absl::StatusOr<SolveResult> SolveRandom(const SolveProblem& problem, const SolveLimits& limits);
+absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveLimits& limits);
 
-// The action whose saving exceeds its rent, in picoseconds, the most. Ties go to Drop, which takes
-// nothing from later decisions, then to NoCopy, which takes no bandwidth. The state must not be
-// terminal; it comes back unchanged.
-Action MostProfitable(State& state, const std::array<double, kActions>& rents);
-// What greedy plays in `state`, which must not be terminal; it comes back unchanged.
-Action GreedyAction(State& state);
-// Plays `state` to the end by greedy's rule.
-void PlayGreedyFrom(State& state);
+// What annealing finds of `game` as a time game in this share of the limits.
+inline constexpr double kAnnealShare = 0.15;
+absl::StatusOr<SolveResult> AnnealedTimeGame(const Game& game, const SolveLimits& limits);
+
+// Where searches of the time game start: the intent of the best game that pays rent (rent.h), or of
+// the plan of XLA's heuristic if the game most like that is faster. `deadline` may cut both short.
+Intent TimeStart(const Game& game, const Deadline& deadline);
+// Searches of the time game spend this share of their limits on the game that they were given, and
+// the rest on the game of small buffers.
+inline constexpr double kCoarseShare = 0.6;
+// Where searches of the order game start: the better one of rent's best game and of the best game
+// by a priority rule. Each has half of the time until `deadline`.
+FollowedPlan StartingPlan(const Game& game, const Deadline& deadline);
 
 }  // namespace mallocgame
 

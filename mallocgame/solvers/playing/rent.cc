@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "mallocgame/base/error.h"
-#include "mallocgame/solvers/game_variants.h"
+#include "mallocgame/search/game_variants.h"
+#include "mallocgame/search/greedy.h"
 #include "mallocgame/solvers/playing/players.h"
-#include "mallocgame/solvers/playing/preference_search.h"
 
 namespace mallocgame {
 namespace {
@@ -137,7 +137,7 @@ std::array<double, kActions> Rent::Of(const State& state) const {
   const Program& program = state.game().program();
   const Access& access = program.access(state.current_access());
   const int64_t bytes = program.buffer(access.buffer).size_bytes;
-  const int64_t copy_ps = state.game().hardware().TransferPs(bytes);
+  const int64_t copy_ps = state.game().hardware().CopyPs(bytes);
   const ActionSet legal = state.legal_actions();
   const StateView view = state.view();
   std::array<double, kActions> rents = {};

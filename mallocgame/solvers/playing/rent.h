@@ -26,15 +26,15 @@ class Rent {
   PriceSums prices_;
 };
 
-// The most profitable action (players.h) by `rent`. The state must not be terminal; it comes back
-// unchanged.
+// The most profitable action (search/greedy.h) by `rent`. The state must not be terminal; it comes
+// back unchanged.
 Action RentAction(State& state, const Rent& rent);
 // Plays `state` to the end by that rule.
 void PlayRentFrom(State& state, const Rent& rent);
 
 // The end of the best game at some twenty prices; of fewer, but one at least, if `deadline` passes.
 // It is never slower than greedy's. With `small_buffers` it may be a game that asks about small
-// buffers too (preference_search.h).
+// buffers too (search/game_variants.h).
 State BestRentGame(const Game& game, const Deadline& deadline, bool small_buffers = false);
 
 }  // namespace mallocgame

@@ -8,7 +8,7 @@ namespace mallocgame {
 namespace {
 
 // Each as its members in their order.
-constexpr Style kStyles[] = {
+constexpr PriorityRule kRules[] = {
     {0.286533F, 1.1918F, 0.102489F, -0.106264F, -0.0669842F, -0.0647735F, 0.299732F},
     {0.363047F, 0.421866F, 0.582432F, 0.0669486F, -0.103202F, -0.604045F, -0.144719F},
     {-0.377835F, 0.265636F, 0.369205F, -0.594764F, -0.235374F, -0.325083F, 0.653519F},
@@ -65,26 +65,26 @@ constexpr std::pair<double, double> kPackings[] = {{1, 0}, {1, 1}, {0, 1}, {1, 0
 constexpr size_t kPacked = 3;
 
 struct Played {
-  StyledEnd end;
-  Style style;
+  RuledEnd end;
+  PriorityRule rule;
 };
 
 }  // namespace
 
-absl::Span<const Style> Styles() { return kStyles; }
+absl::Span<const PriorityRule> PriorityRules() { return kRules; }
 
-StyledPlan PlayStyles(const Game& game, const Deadline& deadline,
-                      const std::function<void(int64_t latency_ps)>& better) {
-  const StyledGame styled(game);
-  StyledPlan best;
+RuledPlan PlayStyles(const Game& game, const Deadline& deadline,
+                     const std::function<void(int64_t latency_ps)>& better) {
+  const RuleGame ruled(game);
+  RuledPlan best;
   int64_t told_ps = best.latency_ps;
   const auto tell = [&] {
     if (best.latency_ps < told_ps && better) better(best.latency_ps);
     told_ps = best.latency_ps;
   };
   std::vector<Played> played;
-  for (const Style& style : kStyles) {
-    played.push_back({styled.Play(style, &best), style});
+  for (const PriorityRule& rule : kRules) {
+    played.push_back({ruled.Play(rule, &best), rule});
     tell();
     if (deadline.Passed()) return best;
   }
@@ -94,7 +94,7 @@ StyledPlan PlayStyles(const Game& game, const Deadline& deadline,
   for (size_t i = 0; i < std::min(kPacked, played.size()); ++i) {
     for (const auto& [bytes, held] : kPackings) {
       if (deadline.Passed()) return best;
-      styled.Repack(played[i].end, bytes, held, played[i].style, &best);
+      ruled.Repack(played[i].end, bytes, held, played[i].rule, &best);
       tell();
     }
   }

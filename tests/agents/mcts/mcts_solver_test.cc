@@ -6,7 +6,7 @@
 
 #include "mallocgame/game/position.h"
 #include "mallocgame/plan/validate.h"
-#include "mallocgame/solvers/game_variants.h"
+#include "mallocgame/search/game_variants.h"
 #include "mallocgame/solvers/registry.h"
 #include "tests/agents/mcts/tiny_game.h"
 #include "tests/catch.h"

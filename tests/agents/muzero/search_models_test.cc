@@ -10,7 +10,7 @@
 #include "agents/muzero/demonstrations.h"
 #include "agents/muzero/self_play.h"
 #include "agents/muzero/variation.h"
-#include "mallocgame/solvers/playing/order_preferences.h"
+#include "mallocgame/search/starts.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
 
@@ -259,7 +259,7 @@ TEST_CASE("of the order games the most promising is chosen, and its plays are it
     REQUIRE(chosen->num_actions() == game->num_actions());
     int64_t fastest = std::numeric_limits<int64_t>::max();
     for (const SolveResult& result : results) {
-      const bool played = result.game != nullptr || !result.served.empty();
+      const bool played = result.game != nullptr || !result.decided.empty();
       if (played && (result.game == nullptr || result.game->options().kind == GameKind::kOrder))
         fastest = std::min(fastest, result.report.latency_ps);
     }
@@ -291,10 +291,10 @@ TEST_CASE(
       return found.found_by == "styles";
     });
     REQUIRE(styled != results.end());
-    const FollowedPlan followed = {styled->plan, styled->served};
+    const FollowedPlan followed = {styled->plan, styled->decided};
     const auto starts = OrderStarts(*game, &followed, Deadline());
     const auto best = std::find_if(starts.begin(), starts.end(),
-                                   [](const OrderStart& start) { return start.follows; });
+                                   [](const GameStart& start) { return start.follows; });
     REQUIRE(AddOrderStarts(*game, Deadline(), results).ok());
     const auto added = std::count_if(results.begin(), results.end(), [&](const SolveResult& found) {
       return found.found_by == "styles" && found.game != nullptr &&

@@ -13,7 +13,7 @@ from mallocgame._cli.folders import working_in
 from mallocgame._cli.levels import add_set
 from mallocgame._cli.rows import print_json
 from mallocgame._core import write_file
-from mallocgame._levels import Level, levels, scores
+from mallocgame._levels import LEAST_GAIN, Level, levels, scores
 from mallocgame._levels.judging import NO_PLAN, Run, improve, judge_submission, results_of
 from mallocgame._levels.playing import Player, play
 from mallocgame.errors import InvalidInputError
@@ -23,7 +23,7 @@ _NOTES = (
     "score: of each level log(greedy / latency) / log(greedy / best known), so that greedy has 0",
     "and the best plan known 1; the mean of the middle half over levels and seeds. 95 %: the",
     "interval of that mean. vs greedy: geometric mean of the speed-up over all levels.",
-    f"scored: levels where the best known plan is at least {scores.LEAST_GAIN - 1:.1%} faster than "
+    f"scored: levels where the best known plan is at least {LEAST_GAIN - 1:.1%} faster than "
     "greedy's. beaten:",
     "levels with a better plan than the best known. no plan: levels without a valid one, which",
     "count with everything in main memory. Latencies are static estimates.",

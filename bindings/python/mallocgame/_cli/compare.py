@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import functools
 import math
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -20,6 +21,14 @@ from mallocgame._core import write_file
 from mallocgame._jobs import HERE, FailedJobsError, Workers, run_jobs
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import SUITES, suite
+
+# Cold first, at the compiler's prices and at calibrated ones.
+_SPEEDUPS = {
+    "speedup_cold_vs_xla": "vs XLA cold",
+    "speedup_vs_xla": "warm",
+    "speedup_calibrated_cold_vs_xla": "calibrated cold",
+    "speedup_calibrated_vs_xla": "warm",
+}
 
 _SOLVERS = "greedy,anneal,xla-assigned"
 
@@ -253,7 +262,7 @@ def _measured(
     subject = f"{task.name}: "
     result = run_solver(program, hardware, solver, options, work, task.prices, stop, subject)
     verdict = mg.validate(program, result.plan, hardware)
-    return plan_row(program, hardware, result.report, verdict, xla, result, task.least)
+    return plan_row(program, hardware, result.report, verdict, xla, result, task.least, result.plan)
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
@@ -278,7 +287,7 @@ def summarize(rows: Sequence[Row], solvers: Sequence[str]) -> dict[str, Row]:
             "programs": sum(
                 row["solver"] == solver and row["latency_ps"] is not None for row in rows
             ),
-            "geomean_speedup_vs_xla": mean(solver, lambda row: row["speedup_vs_xla"]),
+            **{f"geomean_{key}": mean(solver, operator.itemgetter(key)) for key in _SPEEDUPS},
             "geomean_speedup_vs_all_main": mean(solver, ratio("all_main_ps", "latency_ps")),
             "geomean_latency_over_bound": mean(solver, ratio("latency_ps", "bound_ps")),
         }
@@ -289,9 +298,10 @@ def summarize(rows: Sequence[Row], solvers: Sequence[str]) -> dict[str, Row]:
 def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:
     columns: list[console.Column] = [
         ("program and solver", "left"),
-        ("latency µs", "right"),
+        ("cold µs", "right"),
+        ("warm µs", "right"),
         ("bound µs", "right"),
-        ("vs XLA", "right"),
+        *((heading, "right") for heading in _SPEEDUPS.values()),
         ("gap", "right"),
         ("s", "right"),
     ]
@@ -299,7 +309,7 @@ def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:
     for row in rows:
         if row["program"] != last:
             last = row["program"]
-            cells.append([last, "", console.microseconds(row["bound_ps"]), "", "", ""])
+            cells.append([last, "", "", console.microseconds(row["bound_ps"]), *[""] * 6])
         seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
         over = (
             row["latency_ps"] / row["bound_ps"] if row["bound_ps"] and row["latency_ps"] else None
@@ -307,21 +317,21 @@ def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:
         cells.append(
             [
                 f"  {row['solver']}",
+                console.microseconds(row["latency_cold_ps"]),
                 console.microseconds(row["latency_ps"]),
                 "",
-                console.times(row["speedup_vs_xla"]),
+                *(console.times(row[key]) for key in _SPEEDUPS),
                 _percent_over(over),
                 seconds,
             ]
         )
-    cells.append(["geometric means", *[""] * 5])
+    cells.append(["geometric means", *[""] * 9])
     for solver, figures in means.items():
         cells.append(
             [
                 f"  {solver}, of {figures['programs']}",
-                "",
-                "",
-                console.times(figures["geomean_speedup_vs_xla"]),
+                *[""] * 3,
+                *(console.times(figures[f"geomean_{key}"]) for key in _SPEEDUPS),
                 _percent_over(figures["geomean_latency_over_bound"]),
                 "",
             ]

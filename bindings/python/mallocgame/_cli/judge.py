@@ -30,10 +30,11 @@ def register(commands: parser.Commands) -> None:
 
 def _validate(options: argparse.Namespace) -> int:
     program, hardware = parser.problem_of(options)
-    ordered, plan, _ = mg.load_ordered_plan(options.plan, program)
+    ordered, plan, order = mg.load_ordered_plan(options.plan, program)
     verdict = mg.validate(ordered, plan, hardware)
     report = mg.simulate(ordered, plan, hardware)
-    row = plan_row(program, hardware, report, verdict, reference(program, hardware))
+    xla = reference(program, hardware)
+    row = plan_row(program, hardware, report, verdict, xla, plan=plan, order=order)
     row |= {"rule": verdict.rule, "message": verdict.message}
     if options.json:
         print_json(row)
@@ -46,11 +47,11 @@ def _validate(options: argparse.Namespace) -> int:
 
 def _simulate(options: argparse.Namespace) -> int:
     program, hardware = parser.problem_of(options)
-    ordered, plan, _ = mg.load_ordered_plan(options.plan, program)
+    ordered, plan, order = mg.load_ordered_plan(options.plan, program)
     report = mg.simulate(ordered, plan, hardware)
     verdict = mg.validate(ordered, plan, hardware)
     xla = reference(program, hardware)
-    row = plan_row(program, hardware, report, verdict, xla)
+    row = plan_row(program, hardware, report, verdict, xla, plan=plan, order=order)
     if options.json:
         return print_json(row | report_row(report))
     print_comparison(program, hardware, "plan", report, xla, row)
@@ -67,7 +68,7 @@ def _replay(options: argparse.Namespace) -> int:
         report = log.report
         valid = mg.validate(program, log.plan, log.hardware)
         xla = reference(program, log.hardware)
-    row = plan_row(program, log.hardware, report, valid, xla)
+    row = plan_row(program, log.hardware, report, valid, xla, plan=log.plan)
     row |= {"solver": log.solver or None, "seed": log.seed}
     row |= {
         "same": verdict.same,

@@ -7,7 +7,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import mallocgame as mg
+from mallocgame._calibration import calibrated_if_possible
 from mallocgame._cli import console
 
 Row = dict[str, Any]  # one JSON object
@@ -61,12 +65,17 @@ def plan_row(
     xla: Reference,
     result: mg.SolveResult | None = None,
     least: mg.Bound | None = None,
+    plan: mg.Plan | None = None,
+    order: NDArray[np.int32] | None = None,
 ) -> Row:
     """The keys that every command has which reports a plan; null stands for what is unknown.
 
-    `result` is the solver's answer, `least` the bound.
+    `result` is the solver's answer, `least` the bound. `plan` is what `report` is of, for the
+    figures at calibrated prices; `order` the order of its instructions, None or empty if it is the
+    program's own.
     """
     latency_ps, own = report and report.latency_ps, xla.report
+    now, its = calibrated_reports(program, hardware, plan, xla, order)
     return {
         "program": program.name,
         "hardware": hardware.name,
@@ -82,10 +91,44 @@ def plan_row(
         "bound_ps": least and least.bound_ps,
         "bound_name": least and least.name,
         "bound_status": least and least.status,
-        "speedup_vs_xla": own.latency_ps / latency_ps if own and latency_ps else None,
+        "speedup_cold_vs_xla": _ratio(own, report, cold=True),
+        "speedup_vs_xla": _ratio(own, report),
+        "calibrated_cold_ps": now and now.latency_cold_ps,
+        "calibrated_ps": now and now.latency_ps,
+        "xla_calibrated_cold_ps": its and its.latency_cold_ps,
+        "xla_calibrated_ps": its and its.latency_ps,
+        "speedup_calibrated_cold_vs_xla": _ratio(its, now, cold=True),
+        "speedup_calibrated_vs_xla": _ratio(its, now),
         "seconds": result and round(result.seconds, 6),
         "seed": result and result.seed,
     }
+
+
+def calibrated_reports(
+    program: mg.Program,
+    hardware: mg.Hardware,
+    plan: mg.Plan | None,
+    xla: Reference,
+    order: NDArray[np.int32] | None = None,
+) -> tuple[mg.Report | None, mg.Report | None]:
+    """A plan and XLA's own at calibrated prices; None: there are none, or no such plan."""
+    made = calibrated_if_possible(program, hardware)
+    if made is None or plan is None:
+        return None, None
+    own = None if xla.report is None else program.xla_plan_for(hardware)
+    ordered = made if order is None or not len(order) else made.reordered(order)
+    now = mg.simulate(ordered, plan.rebased_on(ordered))
+    return now, None if own is None else mg.simulate(made, own.rebased_on(made))
+
+
+def _ratio(before: mg.Report | None, after: mg.Report | None, cold: bool = False) -> float | None:
+    if before is None or after is None or not after.latency_ps:
+        return None
+    return (
+        before.latency_cold_ps / after.latency_cold_ps
+        if cold
+        else before.latency_ps / after.latency_ps
+    )
 
 
 def report_row(report: mg.Report) -> Row:
@@ -167,11 +210,16 @@ def print_comparison(
     xla: Reference,
     row: Row,
 ) -> None:
-    """Prints a plan beside XLA's own, everything in main memory, and the bound of its row."""
+    """Prints a plan beside XLA's own, everything in main memory, and the bound of its row.
+
+    The plan and XLA's own come once more, at the calibrated prices that are in the row.
+    """
     own = xla.report
     columns: list[console.Column] = [
         ("", "left"),
-        ("latency µs", "right"),
+        ("cold µs", "right"),
+        ("vs XLA", "right"),
+        ("warm µs", "right"),
         ("vs XLA", "right"),
         ("vs all-main", "right"),
         ("stall µs", "right"),
@@ -182,8 +230,10 @@ def print_comparison(
     def line(name: str, one: mg.Report) -> list[str]:
         return [
             name,
+            console.microseconds(one.latency_cold_ps),
+            console.times(_ratio(own, one, cold=True)),
             console.microseconds(one.latency_ps),
-            console.times(own.latency_ps / one.latency_ps if own and one.latency_ps else None),
+            console.times(_ratio(own, one)),
             console.times(one.all_main_ps / one.latency_ps if one.latency_ps else None),
             console.microseconds(one.stall_ps),
             console.mebibytes(one.prefetched_bytes),
@@ -196,9 +246,25 @@ def print_comparison(
     all_main = mg.simulate(program, mg.all_main_plan(program, hardware), hardware)
     rows.append(line("all in main", all_main))
     if row["bound_ps"] is not None:
-        rows.append(["bound", console.microseconds(row["bound_ps"]), *[""] * 5])
+        rows.append(["bound", "", "", console.microseconds(row["bound_ps"]), *[""] * 5])
+    if row["calibrated_ps"] is not None:
+        rows.append(["calibrated", *[""] * 8])
+        rows.append(
+            [
+                f"  {label}",
+                console.microseconds(row["calibrated_cold_ps"]),
+                console.times(row["speedup_calibrated_cold_vs_xla"]),
+                console.microseconds(row["calibrated_ps"]),
+                console.times(row["speedup_calibrated_vs_xla"]),
+                *[""] * 4,
+            ]
+        )
+    if row["xla_calibrated_ps"] is not None:
+        times = (row["xla_calibrated_cold_ps"], row["xla_calibrated_ps"])
+        cold, warm = (console.microseconds(one) for one in times)
+        rows.append(["  XLA's own", cold, console.times(1.0), warm, console.times(1.0), *[""] * 4])
     console.print_line(f"{program.name} on {hardware.name}")
-    console.print_table(columns, rows)
+    console.print_table(columns, rows, gap=1)
     if xla.sentence is not None:
         console.print_line(xla.sentence)
     console.print_line("A static estimate from the compiler's prices, not a measurement on a chip.")

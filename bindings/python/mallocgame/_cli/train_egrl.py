@@ -254,7 +254,9 @@ class EgrlTraining(Training):
         mg.save_plan(plan, program, f"{path}.plan.json")
         mg.save_log(mg.record(state, solver=self.agent, seed=seed), f"{path}.mgr")
         report, xla = mg.simulate(program, plan, hardware), reference(program, hardware)
-        row = plan_row(program, hardware, report, mg.validate(program, plan, hardware), xla)
+        row = plan_row(
+            program, hardware, report, mg.validate(program, plan, hardware), xla, plan=plan
+        )
         return row | {
             "game_latency_ps": state.latency_ps,
             "solver": self.agent,

@@ -253,6 +253,7 @@ class MuZeroTraining(Training):
             mg.validate(program, result.plan, own),
             reference(program, own),
             result,
+            plan=result.plan,
         )
         return row | {
             "found_by": result.found_by,

@@ -144,19 +144,31 @@ def _check(options: argparse.Namespace) -> int:
     row = _program_row(left.capture) | {
         "bound_ps": left.bound_ps,
         "left": left.share,
+        "calibrated_bound_ps": left.calibrated_bound_ps,
+        "left_calibrated": left.share_calibrated,
         "priced": left.priced,
     }
     if options.json:
         return print_json(row)
     console.print_line(
         f"{captured.name} for {captured.target.title}: "
-        f"XLA {console.microseconds(row['default_ps'])} µs, "
+        f"XLA {console.microseconds(row['default_cold_ps'])} µs cold, "
+        f"{console.microseconds(row['default_ps'])} warm, "
         f"no plan at its schedule is faster than {console.microseconds(left.bound_ps)} µs"
     )
+    shares, calibrated = f"{left.share:.1%}", left.share_calibrated
+    if left.calibrated_xla is not None and calibrated is not None:
+        console.print_line(
+            "At calibrated prices: "
+            f"XLA {console.microseconds(left.calibrated_xla.latency_cold_ps)} µs cold, "
+            f"{console.microseconds(left.calibrated_xla.latency_ps)} warm, no plan is faster than "
+            f"{console.microseconds(left.calibrated_bound_ps)} µs"
+        )
+        shares += f", calibrated {calibrated:.1%},"
     console.print_line(
-        f"At most {left.share:.1%} are left: `xla tune` may win some of it."
+        f"At most {shares} are left: `xla tune` may win some of it."
         if left.is_worth_tuning
-        else f"Nothing to win: at most {left.share:.1%} are left."
+        else f"Nothing to win: at most {shares} are left."
     )
     for sentence in (invalid_sentence(row), modelled_sentence(row), note_sentence()):
         if sentence is not None:
@@ -215,7 +227,8 @@ def _program_row(captured: Capture) -> Row:
     program = captured.program
     xla = simulate(program, captured.xla_plan)
     own = reference(program, program.hardware)
-    return plan_row(program, program.hardware, xla, validate(program, captured.xla_plan), own) | {
+    plan = captured.xla_plan
+    return plan_row(program, program.hardware, xla, validate(program, plan), own, plan=plan) | {
         "solver": _OWN_PLAN,
         "accesses": program.counts["accesses"],
         **modelled_row(program, xla),

@@ -9,7 +9,7 @@ from mallocgame._cli.rows import Reference, Row, plan_row, reference
 from mallocgame._core import Plan, Program, Report, simulate
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, capture_dump, is_capture, load_capture
-from mallocgame.xla.claims import WHOLE, claimed_part, speedup
+from mallocgame.xla.claims import WHOLE, calibrated_numbers, calibrated_of, claimed_part, speedup
 from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler
 from mallocgame.xla.emitting import Tell
 from mallocgame.xla.sources import find_source
@@ -148,10 +148,13 @@ def emitted_row(captured: Capture, report: Report, plan: Plan, program: Program)
     xla = simulate(captured.program, captured.xla_plan)
     own = reference(captured.program, captured.target.hardware)
     known = own.report is not None
+    part = claimed_part(xla)
+    calibrated = calibrated_of(program, plan, captured.xla_plan, part) if known else None
     return plan_row(program, program.hardware, report, None, own) | {
-        "speedup": speedup(xla, report) if known else None,
         "speedup_cold": speedup(xla, report, cold=True) if known else None,
-        "speedup_of": claimed_part(xla),
+        "speedup": speedup(xla, report) if known else None,
+        **calibrated_numbers(calibrated),
+        "speedup_of": part,
         "exact": report.exact_ps / report.compute_ps if report.compute_ps else 1.0,
         "copies": len(plan.copies),
         **modelled_row(program, xla),
@@ -162,22 +165,32 @@ def emitted_row(captured: Capture, report: Report, plan: Plan, program: Program)
 
 def print_latencies(row: Row) -> None:
     """Prints XLA's default, and what was emitted in its place."""
+    times = {
+        "XLA's default": (
+            *("default_cold_ps", "default_ps"),
+            *("xla_calibrated_cold_ps", "xla_calibrated_ps"),
+        ),
+        "emitted": ("latency_cold_ps", "latency_ps", "calibrated_cold_ps", "calibrated_ps"),
+    }
+    speedups = ("speedup_cold", "speedup", "speedup_calibrated_cold", "speedup_calibrated")
     console.print_table(
-        [("", "left"), ("latency µs", "right"), ("with cold preloads", "right")],
         [
-            [
-                "XLA's default",
-                console.microseconds(row["default_ps"]),
-                console.microseconds(row["default_cold_ps"]),
-            ],
-            [
-                "emitted",
-                console.microseconds(row["latency_ps"]),
-                console.microseconds(row["latency_cold_ps"]),
-            ],
-            ["speed-up", console.times(row["speedup"]), console.times(row["speedup_cold"])],
+            ("", "left"),
+            ("cold µs", "right"),
+            ("warm µs", "right"),
+            ("calibrated cold", "right"),
+            ("warm", "right"),
+        ],
+        [
+            *(
+                [name, *(console.microseconds(row[key]) for key in keys)]
+                for name, keys in times.items()
+            ),
+            ["speed-up", *(console.times(row[key]) for key in speedups)],
         ],
     )
+    if row["calibrated_ps"] is None and row["xla_invalid"] is None:
+        console.print_line("This program can't have calibrated prices.")
     if row["speedup_of"] != WHOLE:
         console.print_line(f"The speed-up is of {row['speedup_of']}.")
     for sentence in (invalid_sentence(row), modelled_sentence(row), note_sentence()):

@@ -21,7 +21,7 @@ from mallocgame._cli.xla_shared import (
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import is_capture
 from mallocgame.xla.dumps import TunedModule, tune_dumps
-from mallocgame.xla.tuning import Tuned, tune_capture
+from mallocgame.xla.tuning import BOTH, PRICES, Tuned, tune_capture
 
 
 def register(actions: parser.Commands) -> None:
@@ -41,6 +41,13 @@ def register(actions: parser.Commands) -> None:
     )
     add_folder(command)
     add_compiler(command)
+    command.add_argument(
+        "--prices",
+        choices=PRICES,
+        default=BOTH,
+        help="by which a plan has to be faster: the compiler's and calibrated ones, or the "
+        "compiler's alone (both)",
+    )
     parser.add_workers(
         command,
         None,
@@ -69,6 +76,7 @@ def _tune(options: argparse.Namespace) -> int:
             work.tell,
             options.output,
             options.jobs,
+            options.prices,
             options.order,
         )
     row = _tuned_row(tuned) | {"seed": options.seed}
@@ -116,7 +124,15 @@ def _tune_dumps(options: argparse.Namespace) -> int:
     tuned = [one for one in modules if one.tuned is not None]
     if tuned:
         console.print_table(
-            [("program", "left"), ("XLA µs", "right"), ("speed-up", "right"), ("cold", "right")],
+            [
+                ("program", "left"),
+                ("XLA cold µs", "right"),
+                ("warm µs", "right"),
+                ("speed-up cold", "right"),
+                ("warm", "right"),
+                ("calibrated cold", "right"),
+                ("warm", "right"),
+            ],
             [_cells(one.name, one.tuned) for one in tuned if one.tuned is not None],
         )
     for one in modules:
@@ -132,9 +148,12 @@ def _tune_dumps(options: argparse.Namespace) -> int:
 def _cells(name: str, tuned: Tuned) -> list[str]:
     return [
         name,
+        console.microseconds(tuned.xla.latency_cold_ps),
         console.microseconds(tuned.xla.latency_ps),
-        console.times(tuned.speedup),
         console.times(tuned.speedup_cold),
+        console.times(tuned.speedup),
+        console.times(tuned.speedup_calibrated_cold),
+        console.times(tuned.speedup_calibrated),
     ]
 
 

@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 
 from mallocgame._bounds.bound import bound
-from mallocgame._core import Hardware, Program, all_main_plan, simulate
-from mallocgame._levels.splits import CAPACITIES, Variant
+from mallocgame._core import Game, Hardware, Program, all_main_plan, simulate
+from mallocgame._levels.splits import CAPACITIES, VARIANTS, Variant
 from mallocgame._solve import solve
 
 _BOUND_SECONDS = 60.0
 _PARAMETER = 1  # an origin of buffers
+# Solvers of the order game with complete games for each: what the best known latency of a variant
+# is the least of. Counted in games they find the same on every machine.
+_BEST_OF = {"anneal": 2000, "styles": 100}
 
 
 def peak_bytes(program: Program) -> int:
@@ -74,6 +77,27 @@ def hardest_variant(program: Program, bandwidth: int) -> Variant:
         return greedy_ps(program, hardware) / max(1, _bound_ps(program, hardware))
 
     return max((Variant(capacity, bandwidth) for capacity in (None, *CAPACITIES)), key=left)
+
+
+def describe_variants(program: Program) -> dict[str, dict[str, int]]:
+    """Returns greedy's and the best known latency of each variant that has something to decide."""
+    least_bytes = peak_bytes(program)
+    found = {}
+    for variant in VARIANTS:
+        hardware = variant.of(program.hardware, least_bytes)
+        if not Game(program, hardware).initial_state().is_terminal():
+            greedy = greedy_ps(program, hardware)
+            best = min(greedy, _best_ps(program, hardware))
+            found[variant.text] = {"greedy_ps": greedy, "best_known_ps": best}
+    return found
+
+
+def _best_ps(program: Program, hardware: Hardware) -> int:
+    game = Game(program, hardware, game="order")
+    return min(
+        solve(game, solver, seconds=0, evaluations=count).report.latency_ps
+        for solver, count in _BEST_OF.items()
+    )
 
 
 def greedy_ps(program: Program, hardware: Hardware) -> int:

@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mallocgame._core import Plan, Program, read_file, write_file
-from mallocgame._levels.splits import KNOWN, VARIANTS
+from mallocgame._levels.splits import KNOWN
 from mallocgame.errors import InvalidInputError, MissingFileError
 from mallocgame.programs import decode, load_program
 
 BUNDLED = pathlib.Path(__file__).parent / "bundled"
-FORMAT = 1
+FORMAT = 2
 INDEX, PROGRAMS, BEST_KNOWN = "index.json", "programs.zip", "best_known.zip"
 _LATENCIES = "latencies.json"
 
@@ -39,7 +39,11 @@ class LevelSet:
         """Returns the names of the levels of a split."""
         own = [name for name, entry in self.programs.items() if entry["split"] == split]
         if split == "train":
-            return [variant.level(name) for name in own for variant in VARIANTS]
+            return [
+                f"{name}@{text}" if text else name
+                for name in own
+                for text in self.programs[name]["variants"]
+            ]
         return [self.programs[name]["level"] for name in own]
 
     def load_program(self, name: str) -> Program:
@@ -48,8 +52,15 @@ class LevelSet:
         return Program.from_bytes(self._programs.read(f"{name}.mgp"))
 
     def greedy_ps(self, level: str) -> int | None:
-        greedy_ps: int | None = self.programs[level.partition("@")[0]].get("greedy_ps")
+        greedy_ps: int | None = self._figures(level).get("greedy_ps")
         return greedy_ps
+
+    def _figures(self, level: str) -> dict[str, Any]:
+        """Returns what is known of a level: of train it is said of each variant."""
+        name, _, text = level.partition("@")
+        entry = self.programs[name]
+        figures: dict[str, Any] = entry["variants"][text] if "variants" in entry else entry
+        return figures
 
     @functools.cached_property
     def best_known(self) -> dict[str, dict[str, Any]]:
@@ -61,7 +72,8 @@ class LevelSet:
 
     def best_ps(self, level: str) -> int | None:
         entry = self.best_known.get(level)
-        return None if entry is None else int(entry["latency_ps"])
+        best_ps: int | None = self._figures(level).get("best_known_ps")
+        return best_ps if entry is None else int(entry["latency_ps"])
 
     def best_plan(self, level: str, program: Callable[[], Program]) -> Plan | None:
         if level not in self.best_known:

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mallocgame._core import Plan, Program, validate, write_file
 from mallocgame._jobs import Workers, run_jobs
-from mallocgame._levels.describing import describe, greedy_ps, hardest_variant, peak_bytes
+from mallocgame._levels.describing import (
+    describe,
+    describe_variants,
+    greedy_ps,
+    hardest_variant,
+    peak_bytes,
+)
 from mallocgame._levels.level_sets import (
     BUNDLED,
     FORMAT,
@@ -204,7 +210,9 @@ def _describe_program(subject: _Subject) -> bytes:
         entry = _bundled(name, program) or describe(program) | _scored(program, Variant(), name)
     else:
         entry = describe(program)
-        if draft.split != "train":
+        if draft.split == "train":
+            entry |= {"variants": describe_variants(program)}
+        else:
             bandwidth = BANDWIDTHS[draft.number // len(CHIPS) % len(BANDWIDTHS)]
             entry |= _scored(program, hardest_variant(program, bandwidth), name)
     return json.dumps(entry).encode()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mallocgame._core import (
+    ORDER_RULES_VERSION,
     RULES_VERSION,
     Game,
     Hardware,
@@ -83,7 +84,7 @@ class _Job:
             "seed": self.seed,
             "seconds": self.seconds,
             "program": self.level.features.get("fingerprint"),
-            "rules": RULES_VERSION,
+            "rules": ORDER_RULES_VERSION if self.player.game == "order" else RULES_VERSION,
         }
 
 

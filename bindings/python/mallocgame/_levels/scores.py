@@ -13,12 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallocgame._address_space import check_address_space
-from mallocgame._levels import Level
+from mallocgame._levels import Level, has_score
 from mallocgame.errors import MissingExtraError
 
-# Greedy's latency over the best known one. Below it a level has no score: it says nothing about
-# players, and its scores would be differences of picoseconds, many times enlarged.
-LEAST_GAIN = 1.005
 CONFIDENCE = 0.95  # of intervals
 
 _RESAMPLES = 2_000
@@ -68,7 +65,7 @@ class Summary:
 def score(level: Level, latency_ps: int) -> float | None:
     """Returns the score of a latency. None: the level has none (LEAST_GAIN)."""
     greedy_ps, best_ps = level.greedy_ps, level.best_known_ps
-    if greedy_ps is None or best_ps is None or greedy_ps < LEAST_GAIN * best_ps:
+    if greedy_ps is None or best_ps is None or not has_score(greedy_ps, best_ps):
         return None
     return math.log(greedy_ps / latency_ps) / math.log(greedy_ps / best_ps)
 

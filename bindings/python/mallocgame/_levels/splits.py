@@ -50,9 +50,14 @@ class Variant:
 
     def level(self, program: str) -> str:
         """Returns the name of the level: PROGRAM, PROGRAM@c20, PROGRAM@c20b50 ..."""
+        return f"{program}@{self.text}" if self.text else program
+
+    @property
+    def text(self) -> str:
+        """What stands behind the @ of a level's name; empty: the chip is as it is."""
         capacity = "" if self.capacity is None else f"c{self.capacity}"
         bandwidth = "" if self.bandwidth == 100 else f"b{self.bandwidth}"
-        return f"{program}@{capacity}{bandwidth}" if capacity + bandwidth else program
+        return capacity + bandwidth
 
     @staticmethod
     def named(level: str) -> "Variant":

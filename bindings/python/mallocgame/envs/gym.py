@@ -6,8 +6,9 @@ the order game by gymnasium.make("mallocgame/OrderGame-v0", program="resnet50_b1
 An action of the time game is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly; one of the order game is
 5 * candidate + service, of which 0 is Skip, 1 Late, 2 Early, 3 Preload and 4 Split (docs/rules.md).
 Which of them are legal is in info["action_mask"] and action_masks(). The reward is the share of the
-all-main latency that the decision saves, so that a return is 1 - latency / all-main latency.
-Episodes end by themselves; nothing is truncated.
+all-main latency that the decision saves, so that a return is 1 - latency / all-main latency; with
+reward="score" a return is the score of the plan on its level. Episodes end by themselves; nothing
+is truncated.
 """
 
 import os
@@ -20,13 +21,9 @@ import numpy as np
 from mallocgame import _arguments
 from mallocgame._core import Environment, Game, Hardware, State
 from mallocgame.envs.registration import register
-from mallocgame.envs.settings import (
-    METADATA,
-    Observations,
-    ProgramLike,
-    check_render_mode,
-    games_of,
-)
+from mallocgame.envs.scores import Scores
+from mallocgame.envs.settings import METADATA, Observations, check_render_mode, is_scored
+from mallocgame.playables import Playable, played
 from mallocgame.plots.position import picture
 
 register()
@@ -49,6 +46,8 @@ class LegalActions(gymnasium.spaces.Discrete):
             mask = self._environment.mask()
             if not mask.any():
                 mask = None
+        if mask is not None:
+            mask = np.asarray(mask).astype(np.int8, copy=False)  # action_masks() are bool
         return super().sample(mask=mask, probability=probability)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -59,10 +58,12 @@ class LegalActions(gymnasium.spaces.Discrete):
 class MallocGameEnv(gymnasium.Env):
     """One game after the other.
 
-    program: a bundled name, a .mgp path, a Program, or a sequence of them. Of a sequence each
-    episode draws one; there is no other chance. reset(seed=s) makes the episodes from then on those
-    of s.
-    hardware: a Hardware, the name of a preset or a JSON path; None is the program's own.
+    program: a bundled name, the name of a level, a .mgp path, a Program, a Level, a Game, or a
+    sequence of them. Of a sequence each episode draws one; there is no other chance. reset(seed=s)
+    makes the episodes from then on those of s. info["program"] of reset() and of the last step()
+    names it.
+    hardware: of programs; a Hardware, the name of a preset or a JSON path; None is the program's
+    own. A Level or a Game has its own, and a Game its options.
     observation: "dict" of named parts, "flat" (the same numbers in one array), or "compact" (flat,
     without neighbours, occupancy and idle time; quick). All numbers are float32 in [-1, 1];
     docs/train.md says what they mean.
@@ -71,6 +72,8 @@ class MallocGameEnv(gymnasium.Env):
     bytes_weight, time_weight: what makes a run of the order game important; as Game's.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
     min_buffer_bytes, keep_free: as Game's.
+    prices: "compiler", those that the program has, or "calibrated", as calibrated() makes them.
+    reward: "saved", the share of the all-main latency; or "score", of levels only (docs/levels.md).
     render_mode: "ansi" (text) or "rgb_array" (a picture of fast memory, time by address).
 
     InvalidInputError: a setting or a seed is out of range. step raises InvalidActionError for an
@@ -82,7 +85,7 @@ class MallocGameEnv(gymnasium.Env):
 
     def __init__(
         self,
-        program: ProgramLike | Sequence[ProgramLike],
+        program: Playable | Sequence[Playable],
         hardware: Hardware | str | os.PathLike[str] | None = None,
         observation: str = "dict",
         actions: str = "full",
@@ -98,11 +101,14 @@ class MallocGameEnv(gymnasium.Env):
         address_cells: int = 32,
         min_buffer_bytes: int = 16 << 10,
         keep_free: float = 0.0,
+        prices: str = "compiler",
+        reward: str = "saved",
         render_mode: str | None = None,
     ) -> None:
-        self.games = games_of(
+        several = played(
             program,
             hardware,
+            prices=prices,
             actions=actions,
             game=game,
             candidates=candidates,
@@ -111,6 +117,10 @@ class MallocGameEnv(gymnasium.Env):
             min_buffer_bytes=min_buffer_bytes,
             keep_free=keep_free,
         )
+        self.games = [one.game for one in several]
+        self._names = [one.name for one in several]
+        self._scores = Scores(several) if is_scored(reward) else None
+        self._latency_ps = 0  # of the position, for scores
         num_actions = self.games[0].num_actions
         self._layout = self._Layout(
             observation,
@@ -130,8 +140,10 @@ class MallocGameEnv(gymnasium.Env):
 
     def _begin(self) -> None:
         """Makes what can't be pickled, or would be large."""
-        self._environment = Environment(self.games, self._layout.settings, self._layout.named)
-        self._step = self._environment.step
+        self._environment = Environment(
+            self.games, self._layout.settings, self._layout.named, self._names
+        )
+        self._step = self._environment.step if self._scores is None else self._scored_step
         self.observation_space = self._layout.space
 
     def __getstate__(self) -> dict[str, Any]:
@@ -160,11 +172,23 @@ class MallocGameEnv(gymnasium.Env):
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(2**63))
         self._seeded = True
-        return self._environment.reset(seed)
+        result = self._environment.reset(seed)
+        self._latency_ps = self.game.all_main_ps
+        return result
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Decides. At the end info["latency_ps"] is the plan's latency."""
         return self._step(action)
+
+    def _scored_step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Decides; the reward is in the unit of scores."""
+        assert self._scores is not None
+        observation, saved, ended, truncated, info = self._environment.step(action)
+        before_ps = self._latency_ps
+        self._latency_ps -= round(saved * self.game.all_main_ps)
+        index = self._environment.game_index
+        reward = float(self._scores.rewards(index, before_ps, self._latency_ps, ended))
+        return observation, reward, ended, truncated, info
 
     def action_masks(self) -> np.ndarray:
         """bool [actions]: what is legal now. sb3-contrib looks for this name."""

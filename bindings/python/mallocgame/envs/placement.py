@@ -14,9 +14,8 @@ import gymnasium
 import numpy as np
 
 from mallocgame import _arguments
-from mallocgame._core import Hierarchy
+from mallocgame._core import Hierarchy, Program
 from mallocgame.envs.registration import register
-from mallocgame.envs.settings import ProgramLike
 from mallocgame.errors import GameOverError, InvalidActionError
 from mallocgame.programs.placement import placement
 
@@ -38,7 +37,9 @@ class PlacementEnv(gymnasium.Env):
     metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it for instances)
 
     def __init__(
-        self, program: ProgramLike, hierarchy: Hierarchy | str | os.PathLike[str] | None = "nnp_i"
+        self,
+        program: str | os.PathLike[str] | Program,
+        hierarchy: Hierarchy | str | os.PathLike[str] | None = "nnp_i",
     ) -> None:
         self.placement = placement(program, hierarchy)
         self._running = False

@@ -1,19 +1,14 @@
-"""What one environment and many have in common: programs, checked settings, observations."""
+"""What one environment and many have in common: checked settings, observations."""
 
-import os
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from mallocgame import _arguments, programs
-from mallocgame._core import Game, Hardware, Program
-from mallocgame.errors import InvalidInputError
+from mallocgame import _arguments
+from mallocgame._core import Game
 from mallocgame.observation import layout, settings_of
-
-ProgramLike = str | os.PathLike[str] | Program
 
 METADATA: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
 
@@ -24,21 +19,10 @@ def check_render_mode(mode: str | None) -> str | None:
     return checked
 
 
-def games_of(
-    program: ProgramLike | Sequence[ProgramLike],
-    hardware: Hardware | str | os.PathLike[str] | None,
-    **options: Any,
-) -> list[Game]:
-    """Makes a game of each program. InvalidInputError: there is none, or an option is wrong."""
-    several = (
-        program if isinstance(program, Sequence) and not isinstance(program, str) else [program]
-    )
-    if hardware is not None and not isinstance(hardware, Hardware):
-        hardware = programs.hardware(hardware)
-    if not several:
-        raise InvalidInputError("program: found none, allowed: one or more")
-    loaded = [one if isinstance(one, Program) else programs.load_program(one) for one in several]
-    return [Game(one, hardware=hardware, **options) for one in loaded]
+def is_scored(reward: str) -> bool:
+    """Says whether rewards are scores. InvalidInputError: there are no such rewards."""
+    checked: str = _arguments.one_of("reward", reward, ("saved", "score"))
+    return checked == "score"
 
 
 class Observations:

@@ -4,11 +4,12 @@ It is a Gymnasium VectorEnv that does what SyncVectorEnv does, faster.
 """
 
 import os
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Discrete, MultiDiscrete
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
@@ -16,14 +17,10 @@ from gymnasium.vector.utils import batch_space
 from mallocgame import _arguments
 from mallocgame._core import EnvironmentBatch, Hardware, State
 from mallocgame.envs.gym import MallocGameEnv
-from mallocgame.envs.settings import (
-    METADATA,
-    Observations,
-    ProgramLike,
-    check_render_mode,
-    games_of,
-)
+from mallocgame.envs.scores import Scores
+from mallocgame.envs.settings import METADATA, Observations, check_render_mode, is_scored
 from mallocgame.errors import InvalidInputError
+from mallocgame.playables import Playable, played
 from mallocgame.plots.position import picture
 
 # What VectorEnv._begin makes.
@@ -34,6 +31,7 @@ _MADE = {
     "_latency_ps",
     "_masks",
     "_observations",
+    "_playing",
     "_returned",
     "_rewards",
     "_terminated",
@@ -41,6 +39,38 @@ _MADE = {
     "observation_space",
     "single_observation_space",
 }
+
+
+class LegalActionsOfAll(MultiDiscrete):
+    """A MultiDiscrete whose sample() without a mask draws among the actions that are legal now.
+
+    mask: as gymnasium's, or an array [num_envs, actions], as VectorEnv.action_masks() returns it.
+    Where no action is legal, it draws among all. A copy of it is a plain MultiDiscrete.
+    """
+
+    def __init__(self, environment: "VectorEnv", actions: int) -> None:
+        super().__init__([actions] * environment.num_envs)
+        self._environment = weakref.ref(environment)
+
+    def sample(self, mask: Any = None, probability: Any = None) -> np.ndarray:
+        environment = self._environment()
+        if mask is None and environment is not None:
+            mask = environment.action_masks()
+        if probability is not None or mask is None:
+            return super().sample(mask=mask, probability=probability)
+        rows = np.array(mask, np.bool_)
+        if rows.shape != (len(self.nvec), self.nvec[0]):
+            raise InvalidInputError(
+                f"mask: found {_arguments.described(mask)}, allowed: an array of shape "
+                f"{(len(self.nvec), int(self.nvec[0]))}"
+            )
+        rows[~rows.any(axis=1)] = True
+        drawn = self.np_random.random(rows.shape)
+        return np.where(rows, drawn, -1.0).argmax(axis=1).astype(self.dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        own = {key: value for key, value in self.__dict__.items() if key != "_environment"}
+        return MultiDiscrete, (self.nvec,), own
 
 
 class VectorEnv(GymnasiumVectorEnv):
@@ -66,7 +96,7 @@ class VectorEnv(GymnasiumVectorEnv):
     def __init__(
         self,
         num_envs: int,
-        program: ProgramLike | Sequence[ProgramLike],
+        program: Playable | Sequence[Playable],
         hardware: Hardware | str | os.PathLike[str] | None = None,
         observation: str = "dict",
         actions: str = "full",
@@ -82,6 +112,8 @@ class VectorEnv(GymnasiumVectorEnv):
         address_cells: int = 32,
         min_buffer_bytes: int = 16 << 10,
         keep_free: float = 0.0,
+        prices: str = "compiler",
+        reward: str = "saved",
         assign: str = "drawn",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         threads: int = 0,
@@ -98,9 +130,10 @@ class VectorEnv(GymnasiumVectorEnv):
                 _arguments.one_of("autoreset_mode", autoreset_mode, modes)
             )
         self.autoreset_mode = autoreset_mode
-        self.games = games_of(
+        several = played(
             program,
             hardware,
+            prices=prices,
             actions=actions,
             game=game,
             candidates=candidates,
@@ -109,6 +142,9 @@ class VectorEnv(GymnasiumVectorEnv):
             min_buffer_bytes=min_buffer_bytes,
             keep_free=keep_free,
         )
+        self.games = [one.game for one in several]
+        self._names = np.array([one.name for one in several], dtype=object)
+        self._scores = Scores(several) if is_scored(reward) else None
         self.copy = copy
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
 
@@ -127,8 +163,10 @@ class VectorEnv(GymnasiumVectorEnv):
         self._num_actions = num_actions
         self._seeded = False
         self._begin()  # refuses numbers that are out of range
+        self._over = np.zeros(self.num_envs, np.bool_)  # whose last step was its episode's
+        self._any_over = False
         self.single_action_space = Discrete(num_actions)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.action_space = LegalActionsOfAll(self, num_actions)
 
     def _begin(self) -> None:
         """Makes what can't be pickled, or would be large."""
@@ -146,6 +184,7 @@ class VectorEnv(GymnasiumVectorEnv):
         self._all = np.ones(num_envs, np.bool_)
         self._observations, self._masks = self._new_arrays()
         self._latency_ps = np.zeros(num_envs, np.int64)
+        self._playing = self._batch.game_indices()
         self._rewards = np.zeros(num_envs)
         self._terminated = np.zeros(num_envs, np.bool_)
         self._truncated = np.zeros(num_envs, np.bool_)
@@ -159,10 +198,13 @@ class VectorEnv(GymnasiumVectorEnv):
         return kept | {"points": self._batch.points()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        points = state.pop("points")
+        points, drawn = state.pop("points"), state.pop("action_space")
         self.__dict__.update(state)
         self._begin()
         self._batch.resume(points, self._observations, self._masks, self._latency_ps)
+        self._playing = self._batch.game_indices()
+        self.action_space = LegalActionsOfAll(self, self._num_actions)
+        self.action_space.__dict__.update(drawn.__dict__)  # It draws on.
 
     def reset(
         self,
@@ -178,10 +220,15 @@ class VectorEnv(GymnasiumVectorEnv):
             self._use(self._observations.copy(), self._masks.copy())
         masks = self._masks
         self._batch.reset(seeds, which, self._observations, masks, self._latency_ps)
-        info = {"action_mask": masks.copy(), "_action_mask": self._all.copy()}
-        if which is not None:
-            info["action_mask"][~which] = 0
-            info["_action_mask"] = which.copy()
+        begun = self._all if which is None else which
+        self._playing = self._batch.game_indices()
+        self._over = self._over & ~begun
+        self._any_over = bool(self._over.any())
+        info = {
+            "action_mask": np.where(begun[:, None], masks, np.int8(0)),
+            "_action_mask": begun.copy(),
+            **self._programs(self._playing, begun),
+        }
         return self._returned, info
 
     def step(
@@ -198,6 +245,7 @@ class VectorEnv(GymnasiumVectorEnv):
                 f"actions: found {_arguments.described(actions)}, allowed: "
                 f"integers of shape ({self.num_envs},)"
             )
+        before_ps = self._before_ps()
         if self.copy:
             observations, masks = self._new_arrays()
             rewards, terminated = np.empty(self.num_envs), np.empty(self.num_envs, np.bool_)
@@ -220,16 +268,28 @@ class VectorEnv(GymnasiumVectorEnv):
             "action_mask": masks.copy() if self.copy else masks,
             "_action_mask": self._all.copy(),
         }
-        if terminated.any():
-            self._tell_ends(info, terminated)
+        if self._scores is not None:
+            rewards[:] = self._scores.rewards(
+                self._playing, before_ps, self._latency_ps, terminated
+            )
+            if self.autoreset_mode == AutoresetMode.NEXT_STEP:
+                rewards[self._over] = 0.0
+        any_ended = bool(terminated.any())
+        if any_ended or self._any_over:
+            if any_ended or self.autoreset_mode == AutoresetMode.NEXT_STEP:
+                self._tell_ends(info, terminated)
+            self._over, self._any_over = terminated.copy(), any_ended
         return self._returned, rewards, terminated, truncated, info
 
     def _tell_ends(self, info: dict[str, Any], terminated: np.ndarray) -> None:
-        latency_ps = np.where(terminated, self._latency_ps, 0)
-        ends = {"latency_ps": latency_ps, "_latency_ps": terminated.copy()}
+        begun, ended_in = self._over, self._playing  # begun is of NEXT_STEP only
+        self._playing = self._batch.game_indices()
         if self._final is None:
-            info.update(ends)
+            if terminated.any():
+                info.update(self._latencies(terminated))
+            info.update(self._programs(self._playing, terminated | begun))
             return
+        info.update(self._programs(self._playing, terminated))
         observations, masks = self._final
         final = np.full(self.num_envs, None, dtype=object)
         for i in np.flatnonzero(terminated):
@@ -237,7 +297,28 @@ class VectorEnv(GymnasiumVectorEnv):
         masks = masks.copy()
         masks[~terminated] = 0
         info.update(final_obs=final, _final_obs=terminated.copy(), _final_info=terminated.copy())
-        info["final_info"] = {"action_mask": masks, "_action_mask": terminated.copy(), **ends}
+        info["final_info"] = {
+            "action_mask": masks,
+            "_action_mask": terminated.copy(),
+            **self._latencies(terminated),
+            **self._programs(ended_in, terminated),
+        }
+
+    def _latencies(self, ended: np.ndarray) -> dict[str, Any]:
+        return {"latency_ps": np.where(ended, self._latency_ps, 0), "_latency_ps": ended.copy()}
+
+    def _programs(self, playing: np.ndarray, which: np.ndarray) -> dict[str, Any]:
+        """Returns the names of what some environments play, as an info has them."""
+        return {"program": np.where(which, self._names[playing], None), "_program": which.copy()}
+
+    def _before_ps(self) -> np.ndarray:
+        """Returns the latencies of all positions, for scores only.
+
+        An episode begins with everything in main memory.
+        """
+        if self._scores is None:
+            return self._latency_ps
+        return np.where(self._over, self._scores.all_main_ps[self._playing], self._latency_ps)
 
     def render(self) -> tuple[Any, ...] | None:
         """Shows each position as text or as a picture; None without a render mode."""

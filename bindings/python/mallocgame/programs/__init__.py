@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mallocgame import _arguments
+from mallocgame._calibration import priced
 from mallocgame._core import Hardware, Program, import_modules, read_file, write_file
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs.module_forms import Module, is_text, module_bytes, unpacked
@@ -56,12 +57,18 @@ def suite(name: str) -> list[str]:
     return names
 
 
-def load_program(name_or_path: str | os.PathLike[str]) -> Program:
+def load_program(name_or_path: str | os.PathLike[str], prices: str = "compiler") -> Program:
     """Loads a bundled program by name, else a .mgp file by path.
 
-    InvalidInputError: the name is unknown (the closest known ones are told), or the file is no
-    program. MissingFileError.
+    prices: "compiler", as the file has them, or "calibrated", as calibrated() makes them.
+
+    InvalidInputError: the name is unknown (the closest known ones are told), the file is no
+    program, or it can't have calibrated prices. MissingFileError.
     """
+    return priced(_load(name_or_path), prices)
+
+
+def _load(name_or_path: str | os.PathLike[str]) -> Program:
     text = _arguments.path("program", name_or_path, "a bundled name, a .mgp path or a Program")
     if text in program_names():
         return Program.from_bytes(read_file(os.fsencode(os.path.join(_FOLDER, text + _SUFFIX))))

@@ -11,7 +11,7 @@ simulated copies, not measurements on a chip.
 
 from mallocgame.errors import MissingExtraError
 from mallocgame.xla.captures import Capture, capture, capture_dump, capture_module, load_capture
-from mallocgame.xla.claims import PRICED, WHOLE
+from mallocgame.xla.claims import PRICED, WHOLE, Calibrated
 from mallocgame.xla.compiler import (
     DEFAULT_CACHE,
     Compiler,
@@ -47,6 +47,7 @@ __all__ = [
     "PRICED",
     "TARGETS",
     "WHOLE",
+    "Calibrated",
     "Capture",
     "Check",
     "Compiled",

@@ -183,15 +183,27 @@ class Compiler:
 
         The errors are those of compile().
         """
-        options = self.target.options | (options or {})
-        entry = self._entry(_digest([phase.encode(), *programs]), options) if kept else None
-        outputs = None if entry is None else _read_parts(entry)
+        outputs = self.kept_phase(phase, programs, options) if kept else None
         if outputs is None:
-            outputs = self._run_phase(phase, programs, options)
+            outputs = self._run_phase(phase, programs, self.target.options | (options or {}))
             self._own.phases[phase] += 1
+            entry = self._phase_entry(phase, programs, options) if kept else None
             if entry is not None:
                 _write_parts(entry, outputs)
         return outputs
+
+    def kept_phase(
+        self, phase: str, programs: Sequence[bytes], options: dict[str, str] | None = None
+    ) -> list[bytes] | None:
+        """Returns the answer that the cache has for run_phase(); None: it has none."""
+        entry = self._phase_entry(phase, programs, options)
+        return None if entry is None else _read_parts(entry)
+
+    def _phase_entry(
+        self, phase: str, programs: Sequence[bytes], options: dict[str, str] | None
+    ) -> pathlib.Path | None:
+        digest = _digest([phase.encode(), *programs])
+        return self._entry(digest, self.target.options | (options or {}))
 
     def _run_phase(
         self, phase: str, programs: Sequence[bytes], options: dict[str, str]

@@ -9,11 +9,8 @@ import dataclasses
 import itertools
 import re
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
+from typing import NoReturn
 
 from mallocgame._core import (
     Hardware,
@@ -29,7 +26,7 @@ from mallocgame._core import (
 )
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.xla.captures import ALL_MAIN, Capture
-from mallocgame.xla.claims import cost_ps
+from mallocgame.xla.claims import Calibrated, Order, calibrated_of, claimed_part, cost_ps
 from mallocgame.xla.compiler import (
     Compiler,
     CompilerEndedError,
@@ -39,7 +36,7 @@ from mallocgame.xla.compiler import (
 from mallocgame.xla.exploring import moved, placements_of
 from mallocgame.xla.modules import main_memory_bytes
 from mallocgame.xla.partial_programs import PartialProgram
-from mallocgame.xla.phases import Crew, Lowered, Scheduled
+from mallocgame.xla.phases import Crew, Lowered, Phases, Scheduled
 from mallocgame.xla.prices import Placement, placement_of, prices_of
 
 _VMEM = 1  # the memory space that fusions reserve parts of
@@ -49,7 +46,6 @@ _UNITS = " KMGT"
 _USED = re.compile(r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?)")
 _BATCH = 4  # isolated modules for each compiler, between looks at the clock
 
-Order = Sequence[int] | NDArray[np.integer[Any]]  # of instructions, as Program.reordered takes it
 Tell = Callable[[str], object]  # a function that is told of the work
 
 
@@ -71,6 +67,7 @@ class Written:
     lowered: Lowered
     isolated: tuple[Lowered, ...]
     report: Report
+    calibrated: Calibrated | None = None  # None: the program can't have calibrated prices
 
     @property
     def cost_ps(self) -> float:
@@ -95,7 +92,7 @@ class Emitter:
         # As scheduled, with everything in main memory.
         self._scheduled = self._crew.first.schedule(capture.check_can_compile())
         self._calls = self._crew.first.lower(self._scheduled).calls
-        self._lowered: dict[_Key, Lowered] = {}
+        self._lowered = self._own_code(compiler)
 
     def __reduce__(self) -> NoReturn:
         """It has asked a compiler of this process."""
@@ -138,8 +135,17 @@ class Emitter:
         self.capture = self.capture.with_prices(prices)
         program = self._ordered(order)
         plan = plan.rebased_on(program)
+        xla = self.capture.xla_plan
+        own = self.capture.program
+        known = calibrated_of(own, plan, xla, claimed_part(simulate(own, xla)), order)
         return Written(
-            plan, program, scheduled, lowered, tuple(isolated.values()), simulate(program, plan)
+            plan,
+            program,
+            scheduled,
+            lowered,
+            tuple(isolated.values()),
+            simulate(program, plan),
+            known,
         )
 
     def _ordered(self, order: Order | None) -> Program:
@@ -229,21 +235,33 @@ class Emitter:
         residences["offset"] += (end - last) // _ALIGNMENT * _ALIGNMENT
         return Plan.of(program, hardware, residences, plan.copies, plan.served_by), hardware
 
+    def _own_code(self, compiler: Compiler) -> dict["_Key", Lowered]:
+        """Returns the code of XLA's own plan, as far as it is kept since the capture."""
+        phases = Phases(compiler)
+        kept = phases.kept(self.capture.check_can_compile())
+        if kept is None:
+            return {}
+        assigned, made = kept
+        sites = _sites(phases.lower(assigned))
+        placed = PlacedModule(assigned.module, assigned.assignment)
+        return {
+            _key(called, placed.placement(sites[called])): code
+            for called, code in made.items()
+            if called in sites and called in code.hashes
+        }
+
     def link(self, written: Written) -> bytes:
         """Returns the executable of a plan. CompilerError."""
         return self._crew.first.link(written.scheduled, written.lowered, written.isolated)
 
     def _lower_isolated(self, lowered: Lowered, placed: PlacedModule) -> dict[str, Lowered]:
         """Returns the code that a module calls, by hash."""
-        sites: dict[str, list[str]] = {}
-        for instruction, wanted in lowered.calls.items():
-            if wanted not in lowered.hashes:
-                sites.setdefault(wanted, []).append(instruction)
+        sites = _sites(lowered)
         keys = {}
         missing: dict[_Key, PartialProgram] = {}
         for wanted, instructions in sites.items():
             placement = placed.placement(instructions)
-            keys[wanted] = key = wanted, tuple(map(tuple, placement.shared))
+            keys[wanted] = key = _key(wanted, placement)
             if key not in self._lowered:
                 missing[key] = self._isolated(instructions[0], wanted, placement)
         for key, made in self._crew.lower_isolated(self._scheduled, missing).items():
@@ -278,6 +296,19 @@ class Emitter:
 
 
 _Key = tuple[str, tuple[tuple[int, ...], ...]]  # a hash, and the arrays that share bytes
+
+
+def _key(called: str, placement: InstructionPlacement) -> _Key:
+    return called, tuple(map(tuple, placement.shared))
+
+
+def _sites(lowered: Lowered) -> dict[str, list[str]]:
+    """Returns the instructions of a module that call each code that is not in it, by hash."""
+    sites: dict[str, list[str]] = {}
+    for instruction, wanted in lowered.calls.items():
+        if wanted not in lowered.hashes:
+            sites.setdefault(wanted, []).append(instruction)
+    return sites
 
 
 def memory_exceeded(message: str) -> int:

@@ -2,8 +2,11 @@
 
 import dataclasses
 import functools
+import hashlib
+import json
 import math
 import os
+import pathlib
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -11,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from mallocgame._core import write_file
 from mallocgame.errors import InvalidInputError
-from mallocgame.xla.compiler import missing_extra
-from mallocgame.xla.jitting import Jitted, NotTunedWarning, find_offer, take
+from mallocgame.xla.compiler import installed_versions, missing_extra
+from mallocgame.xla.jitting import Jitted, NotTunedWarning, find_offer, find_place, take
+from mallocgame.xla.lowering import lower
 from mallocgame.xla.tuned_folders import TunedFolder
 
 _SAMPLE_SECONDS = 0.01  # the least that a sample takes, by more calls, so that clocks don't matter
@@ -48,6 +53,7 @@ def measure(
     *args: Any,
     options: Mapping[str, str] | str | os.PathLike[str] | None = None,
     samples: int = 30,
+    points: str | os.PathLike[str] | None = None,
     **kwargs: Any,
 ) -> Measured:
     """Times a function as XLA compiles it and tuned, on the device that its arguments are on.
@@ -60,8 +66,11 @@ def measure(
     args, kwargs: of the call; arrays.
     options: a folder of tuned executables, or compiler options by name. None: the folder of jit().
     samples: of each; 2 and more.
+    points: a folder that gets the time as XLA compiles it, with the program (write_point).
+    benchmarks/measured/predict.py compares such points with prices.
 
-    InvalidInputError: there are fewer samples, or no options are said.
+    InvalidInputError: there are fewer samples, no options are said, or a point is asked for of a
+    device whose instructions have no prices.
     """
     try:
         import jax
@@ -70,6 +79,7 @@ def measure(
         raise missing_extra(error.name or "jax") from None
     if samples < 2:
         raise InvalidInputError(f"samples: found {samples}, allowed: 2 and above")
+    place = None if points is None else find_place(_arguments_devices(args, kwargs))
     untuned: Any = getattr(function, "untuned", function)
     jitted = untuned if hasattr(untuned, "lower") else jax.jit(untuned)
     lowered: Any = jitted.lower(*args, **kwargs)
@@ -94,13 +104,65 @@ def measure(
         vectorized=True,
         rng=0,
     ).confidence_interval
-    return Measured(
+    measured = Measured(
         *taken,
         float(_ratio(*taken)),
         float(spread.low),
         float(spread.high),
         ", ".join(sorted({device.device_kind for device in _devices(ways[0].result)})),
     )
+    if points is not None and place is not None:
+        name = getattr(function, "__name__", "function").strip("<>")
+        dtype = str(jax.tree.leaves((args, kwargs))[0].dtype)
+        module = lower(untuned, *args, **kwargs)
+        write_point(points, name, place.target, dtype, module, measured)
+    return measured
+
+
+def write_point(
+    folder: str | os.PathLike[str],
+    name: str,
+    target: str,
+    dtype: str,
+    module: str,
+    measured: Measured,
+) -> pathlib.Path:
+    """Writes a measured time and its program into a folder of points. Returns the point's file.
+
+    The point is of the program as XLA compiles it. A later point of the same program on the same
+    target takes the place of an earlier one.
+
+    name: of the function. target: Target.title. dtype: of the first argument. module: StableHLO.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(f"{target}\n{module}".encode()).hexdigest()[:12]
+    stem = f"{name}.{target.replace(':', '_')}.{digest}"
+    write_file(os.fsencode(folder / f"{stem}.mlir"), module.encode())
+    point = {
+        "id": stem,
+        "chip": target,
+        "kind": name,
+        "dtype": dtype,
+        "module": f"{stem}.mlir",
+        "measured_us": 1e6 * float(np.median(measured.default)),
+        "samples_us": [round(1e6 * float(one), 3) for one in measured.default],
+        "method": "host clock",
+        "device": measured.device,
+        "versions": installed_versions(),
+    }
+    file = folder / f"{stem}.json"
+    write_file(os.fsencode(file), (json.dumps(point, indent=1) + "\n").encode())
+    return file
+
+
+def _arguments_devices(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Returns the devices that the arguments are on, in the order of their ids."""
+    import jax
+
+    leaves = jax.tree.leaves(jax.device_put((args, kwargs)))
+    found: set[Any] = set().union(*(leaf.devices() for leaf in leaves))
+    return sorted(found, key=lambda device: device.id)
 
 
 class _Timed:

@@ -120,7 +120,9 @@ class Phases:
 
     def schedule(self, module: str) -> Scheduled:
         """Runs phase 1 on StableHLO text. CompilerError, InvalidInputError."""
-        outputs = self._run(_SCHEDULE, [of_stablehlo(module).to_bytes()], kept=True)
+        return self._scheduled(self._run(_SCHEDULE, [of_stablehlo(module).to_bytes()], kept=True))
+
+    def _scheduled(self, outputs: Sequence[bytes]) -> Scheduled:
         parts = {part.name: part for part in map(PartialProgram.from_bytes, outputs)}
         missing = [name for name in (_MODULE, _ASSIGNMENT, _ENVIRONMENT) if name not in parts]
         if missing:
@@ -136,6 +138,24 @@ class Phases:
         """Runs phase 2b on an isolated module of the program. CompilerError."""
         given = [isolated.to_bytes(), *scheduled.given(_ENVIRONMENT)]
         return Lowered.of(self._run(_LOWER_ISOLATED, given, kept=True))
+
+    def kept(self, module: str) -> tuple[Scheduled, dict[str, Lowered]] | None:
+        """Returns what schedule() gave before, and the code that the cache has of it, by hash.
+
+        None: the cache has nothing of the module.
+        """
+        given = [of_stablehlo(module).to_bytes()]
+        outputs = self.compiler.kept_phase(_SCHEDULE, given, self._options)
+        if outputs is None:
+            return None
+        scheduled = self._scheduled(outputs)
+        code = {}
+        for called, isolated in scheduled.isolated.items():
+            given = [isolated.to_bytes(), *scheduled.given(_ENVIRONMENT)]
+            outputs = self.compiler.kept_phase(_LOWER_ISOLATED, given, self._options)
+            if outputs is not None:
+                code[called] = Lowered.of(outputs)
+        return scheduled, code
 
     def link(self, scheduled: Scheduled, lowered: Lowered, isolated: Iterable[Lowered]) -> bytes:
         """Runs phase 3. Returns the executable, as PJRT serializes one. CompilerError."""

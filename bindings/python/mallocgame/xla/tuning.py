@@ -13,12 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallocgame import _arguments
 from mallocgame._bounds.bound import bound
+from mallocgame._calibration import calibrated_if_possible, priced
 from mallocgame._core import Game, Plan, Program, Report, simulate
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, shared
-from mallocgame.xla.claims import claimed_part, cost_ps, speedup
+from mallocgame.xla.claims import (
+    Calibrated,
+    calibrated_numbers,
+    calibrated_of,
+    claimed_part,
+    cost_ps,
+    is_faster,
+    speedup,
+)
 from mallocgame.xla.compiler import (
     Compiler,
     CompilerEndedError,
@@ -37,6 +47,8 @@ from mallocgame.xla.emitting import (
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
 NOTE = "static estimates of the compiler with simulated copies, not a measurement on a chip"
+
+BOTH, COMPILER = PRICES = ("both", "compiler")  # by which a plan has to be faster
 
 _SOLVER = "portfolio"
 _FIRST_SECONDS, _MOST_SECONDS = 1.0, 20.0  # for one plan
@@ -80,6 +92,7 @@ class Tuned:
     refused: tuple[str, ...]  # why plans were refused
     seconds: float
     interrupted: bool = False  # whether Ctrl-C ended it before its time was over
+    calibrated: Calibrated | None = None  # None: the program can't have calibrated prices
 
     @property
     def report(self) -> Report:
@@ -98,6 +111,16 @@ class Tuned:
     def speedup_cold(self) -> float:
         """The same speed-up with preloads as copies that wait."""
         return speedup(self.xla, self.report, cold=True)
+
+    @property
+    def speedup_calibrated(self) -> float | None:
+        """`speedup` at calibrated prices; None: there are none."""
+        return None if self.calibrated is None else self.calibrated.speedup
+
+    @property
+    def speedup_calibrated_cold(self) -> float | None:
+        """`speedup_cold` at calibrated prices; None: there are none."""
+        return None if self.calibrated is None else self.calibrated.speedup_cold
 
     @property
     def speedup_of(self) -> str:
@@ -150,16 +173,19 @@ def tune(
     preloads: int | None = None,
     options: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    prices: str = BOTH,
     order: bool = False,
 ) -> Tuned:
     """Finds where the arrays of a JAX function lie best, and has XLA:TPU make the program of it.
 
-    By the compiler's own estimates it is never slower than XLA's default.
+    It is never slower than XLA's default, neither by the compiler's own estimates nor, unless that
+    is said otherwise, by calibrated prices (docs/results/measured.md).
 
     function, args, target, fast_mib, name, preloads: as for capture().
     seconds: of wall time; what the compiler has begun is awaited.
     options: a folder in which jit() finds the program.
     jobs: how many compilers price instructions side by side; None is one for each processor.
+    prices: "both", or "compiler": calibrated ones don't matter.
     order: whether the order of instructions is decided too (docs/schedule.md); else it is XLA's.
     It takes no more main memory than XLA's order does with nothing in fast memory.
 
@@ -177,7 +203,7 @@ def tune(
         preloads=preloads,
     )
     left = max(0.0, seconds - (time.monotonic() - begin))
-    return tune_capture(captured, left, seed, compiler, tell, options, jobs, order)
+    return tune_capture(captured, left, seed, compiler, tell, options, jobs, prices, order)
 
 
 def tune_capture(
@@ -188,12 +214,14 @@ def tune_capture(
     tell: Tell = quiet,
     options: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
+    prices: str = BOTH,
     order: bool = False,
 ) -> Tuned:
     """Tunes a program that is captured already, as tune() does."""
     begin = time.monotonic()
+    by_both = _arguments.one_of("prices", prices, PRICES) == BOTH
     with shared(compiler, capture.target) as ask, Emitter(capture, ask, jobs, tell) as emitter:
-        search = _Search(emitter, seed, tell, order)
+        search = _Search(emitter, seed, tell, by_both, order)
         interrupted = False
         try:
             search.run(begin + seconds)
@@ -210,7 +238,16 @@ def tune_capture(
         tuple(search.refused),
         time.monotonic() - begin,
         interrupted,
+        _calibrated(emitter.capture, best),
     )
+
+
+def _calibrated(capture: Capture, best: Emitted | None) -> Calibrated | None:
+    """Returns what the best program, or XLA's default, costs at calibrated prices."""
+    if best is not None:
+        return best.written.calibrated
+    xla = capture.xla_plan
+    return calibrated_of(capture.program, xla, xla, claimed_part(simulate(capture.program, xla)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,6 +258,8 @@ class Left:
     xla: Report  # what XLA's default costs
     bound_ps: int  # no plan has a lower latency, by the prices known
     priced: int  # placements of single instructions that were priced for it
+    calibrated_xla: Report | None = None  # `xla` at calibrated prices; None: there are none
+    calibrated_bound_ps: int | None = None  # `bound_ps` at calibrated prices
 
     @property
     def share(self) -> float:
@@ -228,9 +267,18 @@ class Left:
         return self.xla.latency_ps / self.bound_ps - 1.0 if self.bound_ps else 0.0
 
     @property
+    def share_calibrated(self) -> float | None:
+        """The same at calibrated prices; None: there are none."""
+        if self.calibrated_xla is None:
+            return None
+        least = self.calibrated_bound_ps
+        return self.calibrated_xla.latency_ps / least - 1.0 if least else 0.0
+
+    @property
     def is_worth_tuning(self) -> bool:
-        """Whether it is 2 % or more."""
-        return self.share >= _LEAST_LEFT
+        """Whether it is 2 % or more, at both sets of prices."""
+        calibrated = self.share_calibrated
+        return min(self.share, self.share if calibrated is None else calibrated) >= _LEAST_LEFT
 
 
 def what_is_left(
@@ -252,8 +300,17 @@ def what_is_left(
     program = emitter.capture.program
     assert program.xla_plan is not None, "the module after assignment has a plan"
     spent = time.monotonic() - begin
-    least = bound(program, "lp", seconds=max(1.0, seconds - spent))
-    return Left(emitter.capture, simulate(program, program.xla_plan), least.bound_ps, priced)
+    xla, made = program.xla_plan, calibrated_if_possible(program)
+    each = max(1.0, (seconds - spent) / (1 if made is None else 2))
+    least = bound(program, "lp", seconds=each)
+    left = Left(emitter.capture, simulate(program, xla), least.bound_ps, priced)
+    if made is None:
+        return left
+    return dataclasses.replace(
+        left,
+        calibrated_xla=simulate(made, xla.rebased_on(made)),
+        calibrated_bound_ps=bound(made, "lp", seconds=each).bound_ps,
+    )
 
 
 def keep(folder: str | os.PathLike[str], capture: Capture, emitted: Emitted) -> None:
@@ -269,6 +326,7 @@ def keep(folder: str | os.PathLike[str], capture: Capture, emitted: Emitted) -> 
         "speedup": speedup(xla, emitted.report),
         "speedup_cold": speedup(xla, emitted.report, cold=True),
         "speedup_of": claimed_part(xla),
+        **calibrated_numbers(emitted.written.calibrated),
         "estimate": NOTE,
     }
     TunedFolder(folder).keep(Key.of(capture), emitted.executable, about)
@@ -277,7 +335,9 @@ def keep(folder: str | os.PathLike[str], capture: Capture, emitted: Emitted) -> 
 class _Search:
     """Solves for one plan after another, each with the prices of those before."""
 
-    def __init__(self, emitter: Emitter, seed: int, tell: Tell, order: bool) -> None:
+    def __init__(
+        self, emitter: Emitter, seed: int, tell: Tell, by_both: bool, order: bool
+    ) -> None:
         captured = emitter.capture
         self.xla = simulate(captured.program, captured.xla_plan)
         self.plans = 0
@@ -288,7 +348,9 @@ class _Search:
         self._order = order and captured.program.free_pairs > 0
         self._forbidden: set[int] = set()
         self._fast_bytes = captured.program.hardware.fast_bytes
-        self.best: Emitted | None = None  # no slower than XLA's default, warm and cold
+        self.best: Emitted | None = None  # faster than XLA's default
+        self._by_both = by_both and calibrated_if_possible(captured.program) is not None
+        self._best_gain = 1.0  # of `best`, by the prices by which it is the least
 
     def run(self, until: float) -> None:
         """Searches. until: time.monotonic() after which no plan is begun."""
@@ -298,24 +360,30 @@ class _Search:
         self._tell(f"{priced} placements of single instructions priced")
         seconds, fruitless = _FIRST_SECONDS, 0
         while fruitless < _PATIENCE:
-            left = until - time.monotonic()
-            if left < _LEAST_SECONDS:
-                return
-            before = self.best
-            was_right = self._round(min(seconds, max(_LEAST_SECONDS, _SHARE * left)))
+            before, was_right = self.best, True
+            # What is best by one set of prices may be slower by the other: both have their turn.
+            for calibrated in (False, True) if self._by_both else (False,):
+                left = until - time.monotonic()
+                if left < _LEAST_SECONDS:
+                    return
+                given = min(seconds, max(_LEAST_SECONDS, _SHARE * left))
+                was_right = self._round(given, calibrated) and was_right
             if was_right and self.best is before:
                 fruitless += seconds == _MOST_SECONDS
                 seconds = min(2 * seconds, _MOST_SECONDS)
 
-    def _round(self, seconds: float) -> bool:
+    def _round(self, seconds: float, calibrated: bool) -> bool:
         """Solves, writes and prices. Returns whether the plan is worth what was predicted."""
         program = self._emitter.capture.program
         hardware = program.hardware.replace(fast_bytes=self._fast_bytes)
-        game = Game(program, hardware=hardware, forbidden=sorted(self._forbidden))
+        at_prices = priced(program, "calibrated") if calibrated else program
+        own = at_prices.hardware.replace(fast_bytes=self._fast_bytes)
+        game = Game(at_prices, hardware=own, forbidden=sorted(self._forbidden))
         solved = solve(game, _SOLVER, seconds=seconds, seed=self._seed, order=self._order)
-        plan, order = solved.plan, solved.order
-        ordered = solved.game.program if self._order else program
-        predicted = cost_ps(simulate(ordered, plan))
+        order = solved.order
+        predicted = cost_ps(simulate(at_prices if order is None else solved.game.program, solved.plan))
+        ordered = program if order is None else program.reordered(order)
+        plan = solved.plan.rebased_on(ordered)
         self._seed += 1
         self.plans += 1
         try:
@@ -330,7 +398,9 @@ class _Search:
             f"plan {self.plans}: {written.report.latency_ps / 1e6:,.1f} µs, "
             f"{speedup(self.xla, written.report):.3f}x"
         )
-        return written.cost_ps <= predicted * (1 + _CLOSE)
+        known = written.calibrated
+        came_out = cost_ps(known.report) if calibrated and known is not None else written.cost_ps
+        return came_out <= predicted * (1 + _CLOSE)
 
     def _check_main_memory(self, written: Written) -> None:
         """PlanRefusedError: the order needs more main memory than XLA's."""
@@ -343,14 +413,13 @@ class _Search:
 
     def _take(self, written: Written) -> None:
         """Links a plan that is better than the best. CompilerRefusedError."""
-        report = written.report
-        is_allowed = (
-            report.latency_ps <= self.xla.latency_ps
-            and report.latency_cold_ps <= self.xla.latency_cold_ps
-        )
-        least = cost_ps(self.xla) if self.best is None else self.best.written.cost_ps
-        if is_allowed and written.cost_ps < least:
+        pairs = [(self.xla, written.report)]
+        if self._by_both and written.calibrated is not None:
+            pairs.append((written.calibrated.xla, written.calibrated.report))
+        gain = min(cost_ps(xla) / cost_ps(now) for xla, now in pairs)
+        if gain > self._best_gain and all(is_faster(*pair) for pair in pairs):
             self.best = Emitted(written, self._emitter.link(written))
+            self._best_gain = gain
 
     def _learn(
         self, error: CompilerError, program: Program, plan: Plan, order: NDArray[np.int32] | None

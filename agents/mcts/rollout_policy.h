@@ -1,0 +1,41 @@
+// How a game is played on, from any position to its end: as another one was played, or to get a
+// plan. The *base policy* of rollouts (Bertsekas, Tsitsiklis and Wu 1997), of either game.
+#ifndef AGENTS_MCTS_ROLLOUT_POLICY_H_
+#define AGENTS_MCTS_ROLLOUT_POLICY_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/position.h"
+#include "mallocgame/search/incumbent_trace.h"
+#include "mallocgame/search/intent.h"
+
+namespace mallocgame::mcts {
+
+class RolloutPolicy {
+ public:
+  // `game` must outlive the policy; `intent` is a dense one. Without one it is greedy.
+  RolloutPolicy(const Game& game, Intent intent);
+  explicit RolloutPolicy(const Game& game) : RolloutPolicy(game, OpenIntent(game)) {}
+
+  // Plays `position` to its end as the adopted game was played, or by the next best where that is
+  // illegal. Without an adopted game it plays by the intent.
+  void PlayOn(Position& position);
+  // Makes a whole game, given by its actions, the one to be followed.
+  void Adopt(absl::Span<const uint8_t> actions);
+  // Changes a few of the adopted game's decisions at random. The game must have decisions.
+  void Change(Rng& rng);
+  const Intent& intent() const { return intent_; }
+
+ private:
+  const Game& game_;
+  Intent intent_;
+  std::unique_ptr<IncumbentTrace> trace_;  // the adopted game; without decisions if there is none
+};
+
+}  // namespace mallocgame::mcts
+
+#endif  // AGENTS_MCTS_ROLLOUT_POLICY_H_

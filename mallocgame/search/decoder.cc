@@ -1,0 +1,100 @@
+#include "mallocgame/search/decoder.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "mallocgame/base/error.h"
+#include "mallocgame/search/greedy.h"
+
+namespace mallocgame {
+namespace {
+
+constexpr size_t kDecidableModes = 6;  // kMain to kKeep
+constexpr Mode kEnd = Mode::kOpen;     // of a list below
+
+// What is tried instead of an illegal mode, the nearest first; what the game at hand does not know
+// is illegal. Wherever Early is legal, Late is. Main memory is illegal only where an access is
+// required to be served otherwise.
+constexpr std::array<std::array<Mode, 6>, kDecidableModes> kInstead = {{
+    {Mode::kKeep, Mode::kLate, Mode::kSplit, Mode::kPreload, kEnd},
+    {Mode::kKeep, Mode::kSplit, Mode::kMain, Mode::kPreload, kEnd},
+    {Mode::kLate, Mode::kKeep, Mode::kSplit, Mode::kMain, Mode::kPreload, kEnd},
+    {Mode::kLate, Mode::kSplit, Mode::kMain, kEnd},
+    {Mode::kLate, Mode::kMain, Mode::kPreload, kEnd},
+    {Mode::kLate, Mode::kSplit, Mode::kMain, kEnd},
+}};
+
+// By Mode; -1: the time game has no such action.
+constexpr std::array<int8_t, kDecidableModes> kActionOfMode = {
+    static_cast<int8_t>(Action::kDrop),
+    static_cast<int8_t>(Action::kCopy),
+    static_cast<int8_t>(Action::kCopyEarly),
+    static_cast<int8_t>(Action::kNoCopy),
+    int8_t{-1},
+    static_cast<int8_t>(Action::kNoCopy)};
+
+// The mode in which `serves` succeeds, the nearest to `mode`; kEnd: none.
+template <class Serves>
+Mode Nearest(Mode mode, const Serves& serves) {
+  if (serves(mode)) return mode;
+  for (const Mode other : kInstead[static_cast<size_t>(mode)]) {
+    if (other == kEnd || serves(other)) return other;
+  }
+  return kEnd;
+}
+
+}  // namespace
+
+Action ActionOf(State& state, Mode mode) {
+  if (mode == Mode::kOpen || mode == Mode::kPaying) return GreedyAction(state);
+  const auto action_of = [](Mode m) { return kActionOfMode[static_cast<size_t>(m)]; };
+  const Mode nearest = Nearest(mode, [&](Mode other) {
+    return action_of(other) >= 0 && state.IsLegal(static_cast<Action>(action_of(other)));
+  });
+  return nearest == kEnd ? Action::kDrop : static_cast<Action>(action_of(nearest));
+}
+
+int NextCandidate(const OrderState& state, const Intent& intent) {
+  const auto candidates = state.candidates();
+  size_t best = 0;
+  for (size_t i = 1; i < candidates.size() && candidates[i] >= 0; ++i) {
+    if (intent[candidates[i]].rank < intent[candidates[best]].rank) best = i;
+  }
+  return static_cast<int>(best);
+}
+
+Service Serve(OrderState& state, int candidate, Mode mode) {
+  if (mode == Mode::kOpen || mode == Mode::kPaying) {
+    if (const int best = MostSaving(state, candidate); best >= 0) {
+      MG_CHECK(state.TryApply(best));
+      return static_cast<Service>(best % kServices);
+    }
+    if (mode == Mode::kOpen && state.TryApply(OrderAction(candidate, Service::kSplit)))
+      return Service::kSplit;
+    mode = Mode::kMain;
+  }
+  const Mode served = Nearest(mode, [&](Mode other) {
+    return other <= Mode::kSplit &&
+           state.TryApply(OrderAction(candidate, static_cast<Service>(other)));
+  });
+  MG_CHECK(served != kEnd);
+  return static_cast<Service>(served);
+}
+
+void Decide(Position& position, const Intent& intent) {
+  if (position.game().options().kind == GameKind::kOrder) {
+    auto& state = static_cast<OrderState&>(position);
+    const int candidate = NextCandidate(state, intent);
+    Serve(state, candidate, intent[state.candidates()[candidate]].mode);
+    return;
+  }
+  auto& state = static_cast<State&>(position);
+  MG_CHECK(state.Apply(ActionOf(state, intent[state.current_access().index()].mode)).ok());
+}
+
+void PlayOn(Position& position, const Intent& intent) {
+  while (!position.IsTerminal()) Decide(position, intent);
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,330 @@
+#include "mallocgame/search/game_moves.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/state.h"
+#include "mallocgame/search/game_search.h"
+
+namespace mallocgame {
+namespace {
+
+constexpr int64_t kOftenMovedBytes = 16 << 10;  // smaller buffers seldom matter
+constexpr int kTries = 32;                      // to find a decision of the kind that is looked for
+// Runs that are served anew when another one gives way to them, or they to it: at most so many of
+// those that matter to it, each of which saves most of so many, or at most so many of any.
+constexpr int kMostOthers = 4, kRivals = 3, kMostOfAny = 8;
+// Of a kick: the greatest number of successive decisions that are changed, and of decisions by
+// which a run is moved; and the distance between the ranks of runs that are taken one by one.
+constexpr uint32_t kMostKicked = 8, kMostInserted = 16;
+constexpr double kNextRank = 1e-3;
+
+// Where a trial begins whose first changed rank is that of decision `at`: a run may be taken a few
+// decisions earlier than the one whose rank it gets.
+int32_t Before(int32_t at) { return std::max(0, at - 4); }
+
+// Whether both may want bytes of fast memory at once.
+bool MayMeet(const PlannedResidence& a, const PlannedResidence& b) {
+  return a.earliest_fetch < b.end && b.earliest_fetch < a.end;
+}
+
+class TimeMoves final : public GameMoves {
+ public:
+  explicit TimeMoves(GameSearch& search) : search_(search), game_(search.position().game()) {}
+
+  int32_t Propose(Rng& rng) override {
+    const auto at = static_cast<int32_t>(rng.Below(search_.decisions()));
+    const ActionSet legal = search_.GoTo(at).legal_actions();
+    const int32_t access = search_.segment(at);
+    const uint32_t kind = rng.Below(8);
+    if (kind < 5) {
+      Reassign(access, legal, rng);
+    } else if (kind < 7) {
+      ReassignBuffer(access, rng);
+    } else {
+      KickFrom(at, rng);
+    }
+    return at;
+  }
+
+  void Accepted() override {}
+
+ private:
+  Mode AnyMode(Rng& rng) const {
+    return ModeOf(static_cast<Action>(rng.Below(game_.num_actions())));
+  }
+
+  void Reassign(int32_t access, ActionSet legal, Rng& rng) {
+    ActionSet others = legal;
+    for (const int action : legal) {
+      if (ModeOf(static_cast<Action>(action)) == search_.intent()[access].mode)
+        others.Remove(action);
+    }
+    if (others.empty()) others = legal;
+    search_.Want(access, ModeOf(static_cast<Action>(others[rng.Below(others.size())])));
+  }
+
+  void ReassignBuffer(int32_t from, Rng& rng) {
+    const Mode mode = AnyMode(rng);
+    const Program& program = game_.program();
+    for (const AccessId id : program.accesses_of(program.access(AccessId(from)).buffer)) {
+      if (id.value >= from && rng.Below(4) != 0) search_.Want(id.value, mode);
+    }
+  }
+
+  void KickFrom(int32_t at, Rng& rng) {
+    const int32_t end = std::min(search_.decisions(), at + 2 + static_cast<int32_t>(rng.Below(6)));
+    for (int32_t i = at; i < end; ++i) {
+      if (rng.Below(2) == 0) search_.Want(search_.segment(i), AnyMode(rng));
+    }
+  }
+
+  GameSearch& search_;
+  const Game& game_;
+};
+
+class OrderMoves final : public GameMoves {
+ public:
+  explicit OrderMoves(GameSearch& search)
+      : search_(search), tables_(search.position().game().order_tables()) {}
+
+  int32_t Propose(Rng& rng) override;
+  void Accepted() override;
+
+ private:
+  const Segment& wanted(int32_t run) const { return search_.intent()[run]; }
+  int64_t saving_ps(int32_t decision) const {
+    return tables_.runs[search_.segment(decision)].saving_ps;
+  }
+  int64_t bytes(int32_t run) const {
+    return tables_.arrangement.tables.buffers[tables_.runs[run].buffer].size_bytes;
+  }
+  int32_t AnyDecision(Rng& rng) const;
+  template <class Suits>
+  int32_t Find(int rivals, const Suits& suits, Rng& rng) const;
+  static Mode AnyMode(const Run& run, Mode now, Rng& rng);
+  int32_t SimilarTo(int32_t at, Rng& rng) const;
+
+  // Each returns as Propose does; the compound exchange -1 if there is none.
+  int32_t Reassign(int32_t at, bool two, Rng& rng);
+  int32_t Insert(int32_t at, Rng& rng);
+  int32_t Coalesce(int32_t parent, Rng& rng);
+  int32_t Exchange(int32_t at, int32_t similar);
+  int32_t CompoundExchange(Rng& rng);
+
+  GameSearch& search_;
+  const OrderTables& tables_;
+  std::vector<int32_t> large_;  // decisions about buffers that are not small
+};
+
+void OrderMoves::Accepted() {
+  large_.clear();
+  for (int32_t i = 0; i < search_.decisions(); ++i) {
+    if (bytes(search_.segment(i)) >= kOftenMovedBytes) large_.push_back(i);
+  }
+}
+
+// Seldom one about a small buffer.
+int32_t OrderMoves::AnyDecision(Rng& rng) const {
+  return large_.empty() || rng.Below(8) == 0 ? static_cast<int32_t>(rng.Below(search_.decisions()))
+                                             : rng.Pick(large_);
+}
+
+Mode OrderMoves::AnyMode(const Run& run, Mode now, Rng& rng) {
+  for (;;) {
+    const auto mode = static_cast<Mode>(rng.Below(kServices));
+    if (mode != now && (mode != Mode::kSplit || run.splits) &&
+        (mode != Mode::kPreload || run.preloadable) &&
+        (mode != Mode::kEarly || OrderState::HasEarly(run)))
+      return mode;
+  }
+}
+
+// A decision about a run that `suits`: of the first `rivals` found the one that saves most. -1:
+// none was found.
+template <class Suits>
+int32_t OrderMoves::Find(int rivals, const Suits& suits, Rng& rng) const {
+  int32_t best = -1;
+  for (int i = 0; i < kTries && rivals > 0; ++i) {
+    const int32_t decision = AnyDecision(rng);
+    if (!suits(search_.segment(decision))) continue;
+    if (best < 0 || saving_ps(decision) > saving_ps(best)) best = decision;
+    --rivals;
+  }
+  return best;
+}
+
+// A decision that serves a buffer of at most twice or half the size otherwise, without a split; -1:
+// none was found.
+int32_t OrderMoves::SimilarTo(int32_t at, Rng& rng) const {
+  const int32_t run = search_.segment(at);
+  const Mode mode = wanted(run).mode;
+  if (mode == Mode::kSplit) return -1;
+  const auto suits = [&](int32_t other) {
+    const Mode its = wanted(other).mode;
+    return its != mode && its != Mode::kSplit && bytes(other) <= 2 * bytes(run) &&
+           bytes(run) <= 2 * bytes(other);
+  };
+  return Find(1, suits, rng);
+}
+
+// A run goes to main memory or comes into fast memory, and a few others are served anew where it
+// pays. They are taken last, where their savings are known: what several small ones save together
+// may be more than what a large one does, and less for each of them alone. In half of the trials
+// the others are those that matter most to the first one. In the other half they are any, as what
+// pays may also depend on what else the same instruction finds in fast memory.
+int32_t OrderMoves::CompoundExchange(Rng& rng) {
+  const bool goes = rng.Below(2) == 0, any = rng.Below(2) == 0;
+  const auto lies = [this](int32_t run, bool in_fast_memory) {
+    const Mode mode = wanted(run).mode;
+    return mode != Mode::kSplit && (mode != Mode::kMain) == in_fast_memory;
+  };
+  const int32_t at = Find(1, [&](int32_t run) { return lies(run, goes); }, rng);
+  if (at < 0) return -1;
+  const int32_t run = search_.segment(at);
+  std::vector<int32_t> others;
+  for (uint32_t count = 1 + rng.Below(any ? kMostOfAny : kMostOthers); count > 0; --count) {
+    const bool in_fast_memory = any && rng.Below(2) == 0 ? goes : !goes;
+    const auto suits = [&](int32_t other) {
+      return other != run && lies(other, in_fast_memory) &&
+             (any || MayMeet(tables_.runs[run].planned, tables_.runs[other].planned));
+    };
+    const int32_t other = Find(any ? 1 : kRivals, suits, rng);
+    if (other < 0) break;
+    if (std::find(others.begin(), others.end(), other) == others.end()) others.push_back(other);
+  }
+  if (others.empty()) return -1;
+  const int32_t first = std::min(at, *std::min_element(others.begin(), others.end()));
+  const int32_t from = Before(first);
+  Mode mode = Mode::kMain;
+  double rank = wanted(run).rank;
+  if (!goes) {
+    do mode = AnyMode(tables_.runs[run], Mode::kMain, rng);
+    while (mode == Mode::kSplit);
+    rank = std::min(rank, wanted(search_.segment(first)).rank - 0.5);
+  }
+  double last = 0;  // the highest rank of all decisions
+  for (int32_t i = 0; i < search_.decisions(); ++i)
+    last = std::max(last, wanted(search_.segment(i)).rank);
+  search_.GoTo(from);
+  search_.Want(run, mode, rank);
+  for (const int32_t other : others) search_.Want(search_.segment(other), Mode::kPaying, ++last);
+  return from;
+}
+
+int32_t OrderMoves::Coalesce(int32_t parent, Rng& rng) {
+  const int32_t from = search_.decision_of(parent);
+  search_.GoTo(from);
+  search_.Want(parent, rng.Below(2) == 0 ? Mode::kLate : Mode::kEarly);
+  return from;
+}
+
+int32_t OrderMoves::Insert(int32_t at, Rng& rng) {
+  const int32_t run = search_.segment(at);
+  const int32_t by = 1 + static_cast<int32_t>(rng.Below(16));
+  const bool earlier = rng.Below(2) == 0;
+  const int32_t other = std::clamp(earlier ? at - by : at + by, 0, search_.decisions() - 1);
+  const double rank = wanted(search_.segment(other)).rank + (earlier ? -0.5 : 0.5);
+  const int32_t from = Before(std::min(at, other));
+  search_.GoTo(from);
+  search_.Want(run, wanted(run).mode, rank);
+  return from;
+}
+
+int32_t OrderMoves::Exchange(int32_t at, int32_t similar) {
+  const int32_t run = search_.segment(at), other = search_.segment(similar);
+  const int32_t from = Before(std::min(at, similar));
+  const Segment own = wanted(run), its = wanted(other);
+  search_.GoTo(from);
+  search_.Want(run, its.mode, its.rank);
+  search_.Want(other, own.mode, own.rank);
+  return from;
+}
+
+int32_t OrderMoves::Reassign(int32_t at, bool two, Rng& rng) {
+  const int32_t run = search_.segment(at);
+  search_.GoTo(at);
+  search_.Want(run, AnyMode(tables_.runs[run], wanted(run).mode, rng));
+  if (!two) return at;
+  const int32_t later = at + static_cast<int32_t>(rng.Below(search_.decisions() - at));
+  const int32_t second = search_.segment(later);
+  if (second != run) search_.Want(second, AnyMode(tables_.runs[second], wanted(second).mode, rng));
+  return at;
+}
+
+int32_t OrderMoves::Propose(Rng& rng) {
+  if (rng.Below(5) == 0) {
+    if (const int32_t from = CompoundExchange(rng); from >= 0) return from;
+  }
+  const int32_t at = AnyDecision(rng);
+  const uint32_t kind = rng.Below(16);
+  const int32_t parent = tables_.runs[search_.segment(at)].parent;
+  if (kind < 3 && parent >= 0) return Coalesce(parent, rng);
+  if (kind < 6) return Insert(at, rng);
+  if (kind >= 14) {
+    if (const int32_t similar = SimilarTo(at, rng); similar >= 0) return Exchange(at, similar);
+  }
+  return Reassign(at, /*two=*/kind < 9, rng);
+}
+
+void KickTimeGame(const Game& game, const IncumbentTrace& trace, Intent& intent, Rng& rng) {
+  const auto decisions = static_cast<uint32_t>(trace.decisions());
+  const auto any_mode = [&] { return ModeOf(static_cast<Action>(rng.Below(game.num_actions()))); };
+  const uint32_t begin = rng.Below(decisions),
+                 end = std::min(decisions, begin + 1 + rng.Below(kMostKicked));
+  for (uint32_t i = begin; i < end; ++i) {
+    if (rng.Below(2) == 0) intent[trace.segment(static_cast<int32_t>(i))].mode = any_mode();
+  }
+  if (rng.Below(2) == 0) {
+    const Program& program = game.program();
+    const AccessId first(trace.segment(static_cast<int32_t>(rng.Below(decisions))));
+    const Mode mode = any_mode();
+    for (const AccessId id : program.accesses_of(program.access(first).buffer)) {
+      if (id >= first && rng.Below(4) != 0) intent[id.index()].mode = mode;
+    }
+  }
+}
+
+void KickOrderGame(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng) {
+  const auto decisions = static_cast<uint32_t>(trace.decisions());
+  const uint32_t at = rng.Below(decisions), kind = rng.Below(4);
+  const int32_t run = trace.segment(static_cast<int32_t>(at));
+  const int32_t parent = game.order_tables().runs[run].parent;
+  if (kind == 0 && parent >= 0) {
+    trace.Change(parent);
+    intent[parent].mode = rng.Below(2) == 0 ? Mode::kLate : Mode::kEarly;
+  } else if (kind == 1) {
+    const uint32_t by = 1 + rng.Below(kMostInserted);
+    const bool earlier = rng.Below(2) == 0;
+    const uint32_t other = earlier ? at - std::min(at, by) : std::min(at + by, decisions - 1);
+    trace.Change(run);
+    intent[run].rank = intent[trace.segment(static_cast<int32_t>(other))].rank +
+                       (earlier ? -0.5 : 0.5) * kNextRank;
+  } else {
+    const uint32_t end = std::min(decisions, at + 1 + rng.Below(kMostKicked));
+    for (uint32_t i = at; i < end; ++i) {
+      if (i != at && rng.Below(2) != 0) continue;
+      const int32_t one = trace.segment(static_cast<int32_t>(i));
+      trace.Change(one);
+      intent[one].mode = static_cast<Mode>(rng.Below(kServices));
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<GameMoves> GameMoves::Create(GameSearch& search) {
+  if (search.position().game().options().kind == GameKind::kOrder)
+    return std::make_unique<OrderMoves>(search);
+  return std::make_unique<TimeMoves>(search);
+}
+
+void Kick(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng) {
+  if (game.options().kind == GameKind::kOrder)
+    KickOrderGame(game, trace, intent, rng);
+  else
+    KickTimeGame(game, trace, intent, rng);
+}
+
+}  // namespace mallocgame

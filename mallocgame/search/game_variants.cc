@@ -1,0 +1,85 @@
+#include "mallocgame/search/game_variants.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "mallocgame/base/error.h"
+
+namespace mallocgame {
+namespace {
+
+std::shared_ptr<const Game> OfKind(const Game& game, GameKind kind) {
+  if (game.options().kind == kind) return game.shared_from_this();
+  GameOptions options = game.options();
+  options.kind = kind;
+  return GameWith(game, options);
+}
+
+}  // namespace
+
+std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& options) {
+  auto with = Game::Create(game.shared_program(), game.hardware(), options);
+  MG_CHECK(with.ok());
+  return *std::move(with);
+}
+
+std::shared_ptr<const Game> GameShowing(const Game& game, int candidates) {
+  GameOptions options = game.options();
+  if (options.kind != GameKind::kOrder || options.candidates == candidates)
+    return game.shared_from_this();
+  options.candidates = candidates;
+  return GameWith(game, options);
+}
+
+std::shared_ptr<const Game> TimeGameOf(const Game& game) { return OfKind(game, GameKind::kTime); }
+
+std::shared_ptr<const Game> OrderGameOf(const Game& game) { return OfKind(game, GameKind::kOrder); }
+
+std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game) {
+  GameOptions options = game.options();
+  if (options.min_buffer_bytes <= kSmallBufferBytes) return nullptr;
+  options.min_buffer_bytes = kSmallBufferBytes;
+  return GameWith(game, options);
+}
+
+double WorthOfSmallBuffers(const Game& game) {
+  const Program& program = game.program();
+  double saved_ps = 0;
+  for (Tick t = 0; t < program.ticks(); ++t) {
+    uint64_t large = 0, all = 0;
+    const Instruction& instruction = program.instruction(t);
+    for (int32_t slot = 0; slot < instruction.access_count; ++slot) {
+      const AccessId access(instruction.first_access + slot);
+      const int64_t size = program.buffer(program.access(access).buffer).size_bytes;
+      if (size > game.usable_bytes() || size < kSmallBufferBytes) continue;
+      all |= uint64_t{1} << slot;
+      if (size >= game.options().min_buffer_bytes) large |= uint64_t{1} << slot;
+    }
+    if (all == large) continue;
+    const int64_t saved_once_ps =
+        game.cost_model().PriceOf(t, large).time_ps - game.cost_model().PriceOf(t, all).time_ps;
+    saved_ps += static_cast<double>(saved_once_ps) * static_cast<double>(program.trips(t));
+  }
+  return saved_ps / std::max(1.0, static_cast<double>(game.all_main_ps()));
+}
+
+std::shared_ptr<const Game> GameWithoutLargest(const Game& game) {
+  const Program& program = game.program();
+  GameOptions options = game.options();
+  std::vector<bool> required(program.buffers().size());
+  for (const AccessId id : options.required) required[program.access(id).buffer.index()] = true;
+  bool found = false;
+  for (size_t b = 0; b < program.buffers().size(); ++b) {
+    const Buffer& buffer = program.buffers()[b];
+    if (!buffer.eligible || required[b] || 2 * buffer.size_bytes <= game.usable_bytes() ||
+        buffer.size_bytes > game.usable_bytes())
+      continue;
+    const auto accesses = program.accesses_of(BufferId(static_cast<int64_t>(b)));
+    options.forbidden.insert(options.forbidden.end(), accesses.begin(), accesses.end());
+    found |= !accesses.empty();
+  }
+  if (!found) return nullptr;
+  return GameWith(game, options);
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,39 @@
+// Other games of the same program and hardware, which searches turn to.
+#ifndef MALLOCGAME_SEARCH_GAME_VARIANTS_H_
+#define MALLOCGAME_SEARCH_GAME_VARIANTS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "mallocgame/game/game.h"
+
+namespace mallocgame {
+
+// The same game with other options, which must be in their ranges.
+std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& options);
+
+// The same order game, showing so many candidates. A time game shows none and stays as it is.
+std::shared_ptr<const Game> GameShowing(const Game& game, int candidates);
+
+// The same game as a time game, and as an order game.
+std::shared_ptr<const Game> TimeGameOf(const Game& game);
+std::shared_ptr<const Game> OrderGameOf(const Game& game);
+
+// A smaller buffer is as good as a scalar.
+inline constexpr int64_t kSmallBufferBytes = 512;
+// The same game, which also asks about small buffers. There are many of them and they rarely
+// matter, but on some chips (v5e, v6e) an instruction waits for its smallest operand. Null if the
+// game asks about them already.
+std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game);
+
+// What small buffers can save: the share of the all-main latency that instructions take less if
+// their small buffers, too, are in fast memory. Negative if they take more.
+double WorthOfSmallBuffers(const Game& game);
+
+// The same game, but buffers that fill more than half of fast memory stay out of it, unless they
+// are required there. Null if there are none.
+std::shared_ptr<const Game> GameWithoutLargest(const Game& game);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SEARCH_GAME_VARIANTS_H_

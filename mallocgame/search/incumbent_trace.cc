@@ -1,0 +1,211 @@
+#include "mallocgame/search/incumbent_trace.h"
+
+#include <algorithm>
+
+#include "mallocgame/base/error.h"
+#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/search/decoder.h"
+#include "mallocgame/search/order_difference.h"
+
+namespace mallocgame {
+namespace {
+
+bool Places(Service service) { return service != Service::kSkip && service != Service::kSplit; }
+bool IsSplit(uint8_t action) { return static_cast<Service>(action % kServices) == Service::kSplit; }
+
+// Whether others find the same bytes taken and wanted by both.
+bool LiesAlike(const PlannedResidence& a, const PlannedResidence& b) {
+  const auto wanted = [](const PlannedResidence& r) { return std::min(r.begin, r.latest_fetch); };
+  return a.offset == b.offset && a.begin == b.begin && a.end == b.end && wanted(a) == wanted(b);
+}
+
+// Of an order game; segments are runs.
+class OrderTrace final : public IncumbentTrace {
+ public:
+  explicit OrderTrace(const OrderTables& tables)
+      : IncumbentTrace(tables.runs.size()), difference_(tables), apart_(tables.runs.size()) {}
+
+  void Follow(Position& position, int32_t end) const override;
+  void Begin(int32_t agrees) override;
+  void Begin(const Position& position) override;
+  void Decide(Position& position, const Intent& intent) override;
+
+ private:
+  // What was decided when the incumbent was not about to decide it: where, and what was placed, as
+  // an index into Arrangement::placed(); -1: nothing. May be of a game that is forgotten.
+  struct Apart {
+    int32_t decision = -1, placed = -1;
+  };
+
+  void AdoptPlaces(const Position& end, int32_t agrees) override;
+  void Account(const OrderState& state, int32_t decision, int32_t placed);
+  void Pass(const OrderState& state);
+  bool ChangeIsOpen(const OrderState& state) const;
+  bool IsAwaited(const OrderState& state, int32_t run) const;
+
+  // For each decision of the incumbent what was placed, unless the offset is -1.
+  std::vector<PlannedResidence> placed_;
+  // The game is compared with the incumbent's first next_ decisions. They agree in the first
+  // agrees_.
+  OrderDifference difference_;
+  int32_t agrees_ = 0, next_ = 0;
+  std::vector<Apart> apart_;  // by run
+};
+
+void OrderTrace::AdoptPlaces(const Position& end, int32_t agrees) {
+  const auto& state = static_cast<const OrderState&>(end);
+  placed_.resize(agrees);
+  placed_.resize(decisions());
+  auto placed = state.arrangement().placed().rbegin();
+  for (int32_t i = decisions(); i-- > agrees;) {
+    if (Places(state.decided()[i].service)) placed_[i] = *placed++;
+  }
+}
+
+void OrderTrace::Follow(Position& position, int32_t end) const {
+  auto& state = static_cast<OrderState&>(position);
+  for (int32_t i = state.num_decisions(); i < end; ++i) {
+    MG_CHECK(placed_[i].offset >= 0 ? state.TryApply(actions_[i], placed_[i])
+                                    : state.TryApply(actions_[i]));
+  }
+}
+
+void OrderTrace::Begin(int32_t agrees) {
+  agrees_ = next_ = agrees;
+  difference_.Clear();
+}
+
+void OrderTrace::Begin(const Position& position) {
+  const auto& state = static_cast<const OrderState&>(position);
+  const auto decided = state.decided();
+  const auto actions = state.actions();
+  int32_t agrees = 0, placed = 0;
+  for (; agrees < std::min(decisions(), state.num_decisions()); ++agrees) {
+    if (decided[agrees].run != segments_[agrees] || actions[agrees] != actions_[agrees]) break;
+    placed += placed_[agrees].offset >= 0;
+  }
+  Begin(agrees);
+  for (int32_t i = agrees; i < state.num_decisions(); ++i)
+    Account(state, i, Places(decided[i].service) ? placed++ : -1);
+}
+
+void OrderTrace::Decide(Position& position, const Intent& intent) {
+  auto& state = static_cast<OrderState&>(position);
+  while (next_ < decisions() && !state.IsOpen(segments_[next_])) Pass(state);
+  int candidate = 0;
+  if (next_ < decisions() && difference_.SameOpen() && !ChangeIsOpen(state)) {
+    candidate = actions_[next_] / kServices;
+  } else {
+    candidate = NextCandidate(state, intent);
+    const int32_t run = state.candidates()[candidate];
+    while (next_ < decision_of_[run] && !IsAwaited(state, segments_[next_])) Pass(state);
+  }
+  const int32_t run = state.candidates()[candidate];
+  const Mode mode = intent[run].mode;
+  if (next_ == decision_of_[run] && placed_[next_].offset >= 0 &&
+      static_cast<int>(mode) == actions_[next_] % kServices &&
+      difference_.SameAround(placed_[next_]) &&
+      state.TryApply(OrderAction(candidate, static_cast<Service>(mode)), placed_[next_])) {
+    ++next_;
+    return;
+  }
+  const auto residences = static_cast<int32_t>(state.arrangement().placed().size());
+  Serve(state, candidate, mode);
+  Account(state, state.num_decisions() - 1,
+          Places(state.decided().back().service) ? residences : -1);
+}
+
+// Counts what sets a decision of the game, which placed that, apart from the incumbent.
+void OrderTrace::Account(const OrderState& state, int32_t decision, int32_t placed) {
+  const auto& [run, service, latency_ps, stall_ps] = state.decided()[decision];
+  const PlannedResidence* const own = placed < 0 ? nullptr : &state.arrangement().placed()[placed];
+  const bool split = service == Service::kSplit;
+  const int32_t at = decision_of_[run];
+  const PlannedResidence* const its = at >= 0 && placed_[at].offset >= 0 ? &placed_[at] : nullptr;
+  const bool alike = own != nullptr && its != nullptr && LiesAlike(*own, *its);
+  if (at >= 0 && at == next_) {
+    if (const bool its_split = IsSplit(actions_[at]); its_split != split) {
+      difference_.Decide(run, split);
+      difference_.Decide(run, its_split);
+    }
+    ++next_;
+    if (alike) return;
+    if (own != nullptr) difference_.AddResidence(*own);
+    if (its != nullptr) difference_.AddResidence(*its);
+    return;
+  }
+  apart_[run] = {decision, placed};
+  difference_.Decide(run, split);
+  if (own == nullptr) return;
+  if (alike && at >= agrees_ && at < next_)
+    difference_.RemoveResidence(*own);
+  else
+    difference_.AddResidence(*own);
+}
+
+// Goes on to the incumbent's next decision, though the game does not take it now.
+void OrderTrace::Pass(const OrderState& state) {
+  const int32_t run = segments_[next_];
+  difference_.Decide(run, IsSplit(actions_[next_]));
+  if (const PlannedResidence& its = placed_[next_]; its.offset >= 0) {
+    const auto [decision, placed] = apart_[run];
+    const bool decided = decision >= agrees_ && decision < state.num_decisions() &&
+                         state.decided()[decision].run == run;
+    if (decided && placed >= 0 && LiesAlike(state.arrangement().placed()[placed], its))
+      difference_.RemoveResidence(its);
+    else
+      difference_.AddResidence(its);
+  }
+  ++next_;
+}
+
+// Whether one of the changed runs can be taken now.
+bool OrderTrace::ChangeIsOpen(const OrderState& state) const {
+  return std::any_of(changed_.begin(), changed_.end(),
+                     [&state](int32_t run) { return state.IsOpen(run); });
+}
+
+// Whether the game is about to take a run because the incumbent did.
+bool OrderTrace::IsAwaited(const OrderState& state, int32_t run) const {
+  const auto candidates = state.candidates();
+  const bool shown = candidates.back() < 0 || run <= candidates.back();
+  return shown && state.IsOpen(run) &&
+         std::find(changed_.begin(), changed_.end(), run) == changed_.end();
+}
+
+}  // namespace
+
+std::unique_ptr<IncumbentTrace> IncumbentTrace::Create(const Game& game) {
+  if (game.options().kind == GameKind::kOrder)
+    return std::make_unique<OrderTrace>(game.order_tables());
+  return std::unique_ptr<IncumbentTrace>(new IncumbentTrace(game.program().accesses().size()));
+}
+
+void IncumbentTrace::Adopt(const Position& end, int32_t agrees) {
+  MG_CHECK(end.IsTerminal());
+  for (int32_t i = agrees; i < decisions(); ++i) decision_of_[segments_[i]] = -1;
+  segments_.resize(agrees);
+  for (int32_t i = agrees; i < end.num_decisions(); ++i) {
+    segments_.push_back(DecidedSegment(end, i));
+    decision_of_[segments_.back()] = i;
+  }
+  actions_.assign(end.actions().begin(), end.actions().end());
+  AdoptPlaces(end, agrees);
+  changed_.clear();
+}
+
+void IncumbentTrace::Follow(Position& position, int32_t end) const {
+  auto& state = static_cast<State&>(position);
+  for (int32_t i = state.num_decisions(); i < end; ++i)
+    MG_CHECK(state.Apply(static_cast<Action>(actions_[i])).ok());
+}
+
+void IncumbentTrace::Begin(int32_t /*agrees*/) {}
+void IncumbentTrace::Begin(const Position& /*position*/) {}
+void IncumbentTrace::AdoptPlaces(const Position& /*end*/, int32_t /*agrees*/) {}
+
+void IncumbentTrace::Decide(Position& position, const Intent& intent) {
+  mallocgame::Decide(position, intent);
+}
+
+}  // namespace mallocgame

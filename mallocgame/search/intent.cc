@@ -1,0 +1,192 @@
+#include "mallocgame/search/intent.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/state.h"
+
+namespace mallocgame {
+namespace {
+
+static_assert(static_cast<int>(Mode::kMain) == static_cast<int>(Service::kSkip) &&
+              static_cast<int>(Mode::kLate) == static_cast<int>(Service::kLate) &&
+              static_cast<int>(Mode::kEarly) == static_cast<int>(Service::kEarly) &&
+              static_cast<int>(Mode::kPreload) == static_cast<int>(Service::kPreload) &&
+              static_cast<int>(Mode::kSplit) == static_cast<int>(Service::kSplit));
+
+// By Action.
+constexpr std::array<Mode, kActions> kModeOfAction = {Mode::kMain, Mode::kLate, Mode::kKeep,
+                                                      Mode::kEarly};
+
+bool IsOrderGame(const Game& game) { return game.options().kind == GameKind::kOrder; }
+
+bool Writes(const Access& access) {
+  return access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate ||
+         access.writes_in_loop;
+}
+
+// Answers what a plan does with one segment after the other.
+class PlanReader {
+ public:
+  PlanReader(const Program& program, const Plan& plan)
+      : program_(program), plan_(plan), preloaded_(plan.residences.size()),
+        written_back_(plan.residences.size()) {
+    for (const Copy& copy : plan.copies) {
+      if (copy.preload) preloaded_[copy.residence.index()] = true;
+      if (copy.kind == CopyKind::kWriteBack) written_back_[copy.residence.index()] = true;
+    }
+  }
+
+  ResidenceId residence(AccessId access) const { return plan_.served_by[access.index()]; }
+  bool preloaded(ResidenceId r) const { return preloaded_[r.index()]; }
+  bool written_back(ResidenceId r) const { return written_back_[r.index()]; }
+
+  // A segment that residence `r` serves; none: main memory. Its prefetch is late if the bytes are
+  // reserved from tick `late_from` on or later.
+  Segment Read(AccessId first, AccessId last, ResidenceId r, Tick late_from) const {
+    if (!r.valid()) return {first, last, Mode::kMain};
+    const Residence& residence = plan_.residences[r.index()];
+    const bool starts = program_.accesses_of(program_.access(first).buffer)[0] == first;
+    const Mode mode = starts && preloaded(r)        ? Mode::kPreload
+                      : residence.begin < late_from ? Mode::kEarly
+                                                    : Mode::kLate;
+    return {first,           last, mode, false, program_.access(first).tick - residence.begin, 0,
+            residence.offset};
+  }
+
+  // The same for one access, which the residence of the buffer's previous access may serve too.
+  Segment Read(AccessId access, Tick late_from) const {
+    const ResidenceId r = residence(access);
+    Segment segment = Read(access, access, r, late_from);
+    if (!r.valid()) return segment;
+    const auto accesses = program_.accesses_of(program_.access(access).buffer);
+    const auto here = std::lower_bound(accesses.begin(), accesses.end(), access);
+    if (here != accesses.begin() && residence(*std::prev(here)) == r) segment.mode = Mode::kKeep;
+    return segment;
+  }
+
+ private:
+  const Program& program_;
+  const Plan& plan_;
+  std::vector<bool> preloaded_, written_back_;
+};
+
+Segment ReadDecision(const Program& program, const PlanReader& reader, AccessId id) {
+  const Access& access = program.access(id);
+  Segment segment = reader.Read(id, access.kind == AccessKind::kLoopEntry ? 0 : kNever);
+  if (segment.mode == Mode::kMain) return segment;
+  // The residence of a plain copy's result may begin later than the copy; it is decided then.
+  if (segment.lead < 0) {
+    segment.mode = Mode::kMain;
+  } else if (Writes(access)) {
+    segment.mode = reader.written_back(reader.residence(id)) ? Mode::kLate : Mode::kKeep;
+  }
+  return segment;
+}
+
+Segment ReadRun(const OrderTables& tables, const PlanReader& reader, const Run& run) {
+  const auto access = [&](int32_t i) { return tables.arrangement.decision(run.buffer, i).access; };
+  const ResidenceId r = reader.residence(access(run.first));
+  bool same = true, any = false;
+  for (int32_t i = run.first; i <= run.last; ++i) {
+    same &= reader.residence(access(i)) == r;
+    any |= reader.residence(access(i)).valid();
+  }
+  if (any && !same) return {access(run.first), access(run.last), Mode::kSplit};
+  return reader.Read(access(run.first), access(run.last), r, run.planned.latest_fetch);
+}
+
+}  // namespace
+
+Mode ModeOf(Action action) { return kModeOfAction[static_cast<size_t>(action)]; }
+
+Intent OpenIntent(const Game& game) {
+  Intent intent;
+  if (IsOrderGame(game)) {
+    const OrderTables& tables = game.order_tables();
+    for (const Run& run : tables.runs) {
+      intent.push_back({tables.arrangement.decision(run.buffer, run.first).access,
+                        tables.arrangement.decision(run.buffer, run.last).access});
+    }
+  } else {
+    for (size_t a = 0; a < game.program().accesses().size(); ++a)
+      intent.push_back({AccessId(a), AccessId(a)});
+  }
+  for (size_t i = 0; i < intent.size(); ++i) intent[i].rank = static_cast<double>(i);
+  return intent;
+}
+
+Intent ReadPlan(const Game& game, const Plan& plan) {
+  const PlanReader reader(game.program(), plan);
+  Intent intent = OpenIntent(game);
+  for (size_t i = 0; i < intent.size(); ++i) {
+    const double rank = intent[i].rank;
+    intent[i] = IsOrderGame(game)
+                    ? ReadRun(game.order_tables(), reader, game.order_tables().runs[i])
+                    : ReadDecision(game.program(), reader, AccessId(i));
+    intent[i].rank = rank;
+  }
+  return intent;
+}
+
+Intent ReadPacking(const Program& program, const Plan& plan) {
+  const PlanReader reader(program, plan);
+  Intent intent;
+  for (size_t a = 0; a < program.accesses().size(); ++a) {
+    intent.push_back(reader.Read(AccessId(a), 0));
+    Segment& segment = intent.back();
+    segment.rank = segment.offset < 0 && segment.mode != Mode::kMain ? 2 : 1;
+  }
+  return intent;
+}
+
+Mode DecidedMode(const Position& position, int i) {
+  const uint8_t action = position.actions()[i];
+  return IsOrderGame(position.game()) ? static_cast<Mode>(action % kServices)
+                                      : kModeOfAction[action];
+}
+
+int32_t DecidedSegment(const Position& position, int i) {
+  return IsOrderGame(position.game()) ? static_cast<const OrderState&>(position).decided()[i].run
+                                      : static_cast<const State&>(position).access_of(i).value;
+}
+
+Intent ReadGame(const Position& position) {
+  Intent decided;
+  for (int i = 0; i < position.num_decisions(); ++i) {
+    AccessId first, last;
+    if (IsOrderGame(position.game())) {
+      const OrderTables& tables = static_cast<const OrderState&>(position).tables();
+      const Run& run = tables.runs[DecidedSegment(position, i)];
+      first = tables.arrangement.decision(run.buffer, run.first).access;
+      last = tables.arrangement.decision(run.buffer, run.last).access;
+    } else {
+      first = last = AccessId(DecidedSegment(position, i));
+    }
+    decided.push_back({first, last, DecidedMode(position, i), false, 0, static_cast<double>(i)});
+  }
+  return decided;
+}
+
+Intent IntentLike(const Game& game, absl::Span<const Segment> decided) {
+  Intent intent = OpenIntent(game);
+  std::map<std::pair<AccessId, AccessId>, size_t> segments;
+  for (size_t i = 0; i < intent.size(); ++i) {
+    segments[{intent[i].first, intent[i].last}] = i;
+    intent[i].rank += static_cast<double>(decided.size());
+  }
+  double rank = 0;
+  for (const Segment& segment : decided) {
+    const auto found = segments.find({segment.first, segment.last});
+    if (found == segments.end()) continue;
+    intent[found->second] = segment;
+    intent[found->second].rank = rank++;
+  }
+  return intent;
+}
+
+}  // namespace mallocgame

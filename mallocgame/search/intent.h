@@ -1,0 +1,89 @@
+// What a player wants for a program, whoever decides it then: the one type that every search, agent
+// and solver uses for it. An Intent is a list of *segments* of live ranges: accesses of one buffer
+// that follow each other, with where they should be served from. Intents are read from plans and
+// from games here; decoder.h plays games by them, packing.h packs residences by them.
+//
+// Most intents are dense, with a segment for everything that their decoder asks about:
+//
+//   a time game, a packing   one segment for each access of the program, by AccessId
+//   an order game            one segment for each run, by its index in OrderTables::runs
+//
+// The others, such as what a game decided, name some segments in the order of their decisions.
+// Accesses mean the same in all games of a program, so they say which segment is which.
+#ifndef MALLOCGAME_SEARCH_INTENT_H_
+#define MALLOCGAME_SEARCH_INTENT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "mallocgame/base/ids.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/position.h"
+#include "mallocgame/plan/plan.h"
+
+namespace mallocgame {
+
+// How a segment should be served. The first five are the order game's services, in their order.
+enum class Mode : uint8_t {
+  kMain = 0,     // from main memory; in the time game Drop
+  kLate = 1,     // by a residence that is filled as late as is hidden; in the time game Copy
+  kEarly = 2,    // by a residence whose bytes are reserved as early as possible; CopyEarly
+  kPreload = 3,  // by a residence that is filled before the program starts
+  kSplit = 4,    // its parts are wanted apart
+  // By the residence that serves the access before. In the time game NoCopy: at the first access of
+  // an entry parameter also a preload, and at a write the value then stays to the last access.
+  kKeep = 5,
+  // In the way that saves most where it is decided, by greedy's rule. If none saves anything it is
+  // served from main memory (kPaying), or split first if it can be (kOpen). kOpen is what nobody
+  // wants anything for.
+  kPaying = 6,
+  kOpen = 7,
+};
+
+// What an action of the time game stands for.
+Mode ModeOf(Action action);
+
+struct Segment {
+  AccessId first, last;
+  Mode mode = Mode::kOpen;
+  // The next three are heeded by a packing only. If the residence is written back, its bytes are
+  // held until the latest tick for that, if there is room.
+  bool held = false;
+  // The bytes are reserved so long before the first access, if there is room; negative in what was
+  // read from a plan whose residence begins later, as where a prefetch replaces a plain copy.
+  Tick lead = 0;
+  // Of what can be decided now, what has the lowest rank is decided first. Not in the time game.
+  double rank = 0;
+  int64_t offset = -1;  // taken if it is free; -1: any offset will do
+
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+using Intent = std::vector<Segment>;
+
+// The dense intent that leaves everything to greedy. Ranks are the order of importance.
+Intent OpenIntent(const Game& game);
+
+// The dense intent of a player of `game` who wants to get `plan`, which must be well formed. Runs
+// that the plan serves in several ways are split.
+Intent ReadPlan(const Game& game, const Plan& plan);
+// The same for a packing (packing.h): with the leads and offsets of the plan. What has no offset
+// yet has its turn behind what has one.
+Intent ReadPacking(const Program& program, const Plan& plan);
+
+// What a game decided so far, in its order; ranks count from 0.
+Intent ReadGame(const Position& position);
+
+// The dense intent of a player of `game` who wants what `decided` says of its segments, in the
+// order of their ranks, and leaves all else to greedy, behind these. Segments that `game` does not
+// ask about are left out.
+Intent IntentLike(const Game& game, absl::Span<const Segment> decided);
+
+// How decision `i` of a game was made, as a mode; and which segment of the game's dense intents it
+// was about.
+Mode DecidedMode(const Position& position, int i);
+int32_t DecidedSegment(const Position& position, int i);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SEARCH_INTENT_H_

@@ -1,0 +1,60 @@
+#include "mallocgame/search/pack_plan.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "mallocgame/base/error.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/plan/validate.h"
+#include "mallocgame/search/anneal.h"
+#include "mallocgame/search/packing_search.h"
+#include "mallocgame/simulator/simulate.h"
+
+namespace mallocgame {
+namespace {
+
+constexpr Cooling kPackCooling = {3e-4, 1e-6};
+
+}  // namespace
+
+ImprovedPlan PackPlan(const Game& game, const Plan& plan, uint64_t seed,
+                      const std::function<double(int64_t)>& used) {
+  PackingSearch search(game, plan);
+  Rng rng(seed, 4);
+  Intent best = search.intent();
+  int64_t evaluations = 1;
+  AnnealOptions options;
+  options.cooling = kPackCooling;
+  options.used = [&](int64_t trials) { return used(1 + trials); };
+  options.tried = [&](bool) {
+    ++evaluations;
+    return true;
+  };
+  options.better = [&] { best = search.intent(); };
+  Anneal(search, options, rng);
+  Plan found = search.PlanOf(best);
+
+  const auto latency_of = [&game](const Plan& judged) {
+    const auto report = Simulate(game.cost_model(), judged);
+    MG_CHECK(report.ok());
+    return report->latency_ps;
+  };
+  ImprovedPlan improved = {plan, latency_of(plan), evaluations};
+  const int64_t latency_ps = latency_of(found);
+  if (Validate(game.program(), game.hardware(), plan).ok()) {
+    const auto lost = [&plan, &found](AccessId id) {
+      return plan.served_by[id.index()].valid() && !found.served_by[id.index()].valid();
+    };
+    const std::vector<AccessId>& required = game.options().required;
+    if (latency_ps >= improved.latency_ps || std::any_of(required.begin(), required.end(), lost))
+      return improved;
+  }
+  if (Validate(game.program(), game.hardware(), found).ok()) {
+    improved.plan = std::move(found);
+    improved.latency_ps = latency_ps;
+  }
+  return improved;
+}
+
+}  // namespace mallocgame

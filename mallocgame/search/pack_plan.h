@@ -1,0 +1,24 @@
+// Anneals packings of a given plan (packing_search.h): it improves a plan, and plays no game.
+#ifndef MALLOCGAME_SEARCH_PACK_PLAN_H_
+#define MALLOCGAME_SEARCH_PACK_PLAN_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "mallocgame/game/game.h"
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/search/improved_plan.h"
+
+namespace mallocgame {
+
+// `plan` must be well formed. If it isn't valid, the result is the best packing of what it serves
+// from fast memory. What `plan` serves from there of the accesses that the game's options require,
+// the result serves from there too, if `plan` is valid. `used` gets the number of evaluations so
+// far and returns the share of the limits that is used up; at 1 the search ends. If `used` depends
+// on nothing else, the result depends on the plan and the seed only.
+ImprovedPlan PackPlan(const Game& game, const Plan& plan, uint64_t seed,
+                      const std::function<double(int64_t)>& used);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SEARCH_PACK_PLAN_H_

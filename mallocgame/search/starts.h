@@ -1,0 +1,47 @@
+// Where searches of the order game start: *multi-start*. An order game may weigh importance in
+// several ways, and may ask about small buffers or not; in each, greedy plays, and a player who
+// follows a plan.
+#ifndef MALLOCGAME_SEARCH_STARTS_H_
+#define MALLOCGAME_SEARCH_STARTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "mallocgame/base/deadline.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/search/intent.h"
+
+namespace mallocgame {
+
+// A game, a dense intent for it, and the latency that this leads to.
+struct GameStart {
+  std::shared_ptr<const Game> game;
+  Intent intent;
+  bool follows = false;  // it follows a plan, and is not greedy's
+  int64_t latency_ps = 0;
+};
+
+// A plan that a player tries to get, and if an order game led to it, what that one decided.
+struct FollowedPlan {
+  Plan plan;
+  Intent decided = {};
+};
+
+// The games that greedy plays of `game`'s program, in order games of several weights of importance,
+// with small buffers and without, and without those that fill most of fast memory; and, unless
+// null, those that follow `followed`. The best comes first. Of fewer games, but one at least, if
+// `deadline` passes.
+std::vector<GameStart> OrderStarts(const Game& game, const FollowedPlan* followed,
+                                   const Deadline& deadline);
+
+// Keeps the best `count` of the starts for `game`, of those with the same latency one. If there are
+// any that do without the largest buffers, the last is of these: it takes long before they show
+// what they are worth.
+void KeepBest(const Game& game, size_t count, std::vector<GameStart>& starts);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SEARCH_STARTS_H_

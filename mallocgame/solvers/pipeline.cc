@@ -1,0 +1,47 @@
+#include "mallocgame/solvers/pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/search/pack_plan.h"
+#include "mallocgame/search/refine_plan.h"
+#include "mallocgame/simulator/simulate.h"
+
+namespace mallocgame {
+
+absl::StatusOr<bool> KeepBetter(const Game& game, ImprovedPlan improved, absl::string_view how,
+                                SolveResult& result) {
+  result.evaluations += improved.evaluations;
+  if (improved.latency_ps >= result.report.latency_ps) return false;
+  MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), improved.plan));
+  result.plan = std::move(improved.plan);
+  result.actions.clear();
+  result.game = nullptr;
+  result.decided.clear();
+  result.search = {};
+  const std::string suffix = absl::StrCat(", ", how);
+  if (!result.found_by.empty() && !absl::EndsWith(result.found_by, suffix))
+    result.found_by += suffix;
+  return true;
+}
+
+absl::Status Pipeline::Pack(const Game& game, double until, SolveResult& result) {
+  const double from = used();
+  if (from >= until) return absl::OkStatus();
+  ImprovedPlan packed = PackPlan(game, result.plan, limits_.seed, [&](int64_t more) {
+    return std::min(1.0, (budget_.Progress(evaluations_ + more) - from) / (until - from));
+  });
+  evaluations_ += packed.evaluations;
+  return KeepBetter(game_, std::move(packed), "arranged", result).status();
+}
+
+absl::Status Pipeline::Refine(const Deadline& deadline, SolveResult& result) {
+  ImprovedPlan refined = RefinePlan(game_, result.plan, limits_.seed, deadline);
+  evaluations_ += refined.evaluations;
+  return KeepBetter(game_, std::move(refined), "polished", result).status();
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,32 @@
+// The solvers that end in a plan without a game of their own: those that take a plan as it is, and
+// those that improve the plans of others.
+#ifndef MALLOCGAME_SOLVERS_PLANNING_PLANNERS_H_
+#define MALLOCGAME_SOLVERS_PLANNING_PLANNERS_H_
+
+#include "absl/status/statusor.h"
+#include "mallocgame/solvers/solver.h"
+
+namespace mallocgame {
+
+// Everything in main memory; XLA's own plan (FailedPrecondition: there is none); and what XLA's
+// allocator, re-implemented, decides.
+absl::StatusOr<SolveResult> SolveAllMain(const SolveProblem& problem, const SolveLimits& limits);
+absl::StatusOr<SolveResult> SolveXlaAssigned(const SolveProblem& problem,
+                                             const SolveLimits& limits);
+absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
+                                              const SolveLimits& limits);
+
+// Packs plans that start in different places anew, each in a trial, and then the best of them. Much
+// has to change before another place shows what it is worth, which no single move of a packing
+// finds out. The places are the best of rent's plan, xla-heuristic's and the order game's; the same
+// without the buffers that fill most of fast memory; and an annealed time game.
+absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const SolveLimits& limits);
+
+// The games by all priority rules (styles/styles.h). In what is left of the limits their best plan
+// and that of an annealed time game are packed anew; the better one is packed further and refined.
+// Without limits the games are all.
+absl::StatusOr<SolveResult> SolveStyles(const SolveProblem& problem, const SolveLimits& limits);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_PLANNING_PLANNERS_H_

@@ -1,0 +1,114 @@
+// Intents of both games: what is read from a plan or a game leads to one like it, and what is
+// illegal gives way.
+#include "mallocgame/search/intent.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "mallocgame/base/rng.h"
+#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/state.h"
+#include "mallocgame/search/decoder.h"
+#include "mallocgame/search/game_variants.h"
+#include "mallocgame/search/greedy.h"
+#include "tests/catch.h"
+#include "tests/support/play.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::MakeGame;
+using testing::ProgramBuilder;
+using testing::RandomProgram;
+using testing::TestHardware;
+
+// Two instructions of 10 ps, then one that reads p, 4 bytes: Drop, Copy, NoCopy and CopyEarly are
+// legal.
+ProgramBuilder ReadAtTheEnd() {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 4);
+  b.Add({.name = "a", .cycles = {10}});
+  b.Add({.name = "b", .cycles = {10}});
+  b.Add({.name = "use", .reads = {p}, .cycles = {10, 3}});
+  return b;
+}
+
+TEST_CASE("a legal mode is played, an illegal one gives way in a fixed order") {
+  const auto game = MakeGame(ReadAtTheEnd().Build(), TestHardware(8));
+  State state = game->InitialState();
+  for (const Action action : {Action::kDrop, Action::kCopy, Action::kNoCopy, Action::kCopyEarly})
+    CHECK(ActionOf(state, ModeOf(action)) == action);
+  CHECK(ActionOf(state, Mode::kPreload) == Action::kNoCopy);
+
+  // A constant without time before it: Drop and Copy are all there is.
+  ProgramBuilder b;
+  b.Add({.name = "use", .reads = {b.Constant("c", 4)}, .cycles = {10, 3}});
+  State narrow = MakeGame(b.Build(), TestHardware(8))->InitialState();
+  CHECK(ActionOf(narrow, Mode::kKeep) == Action::kCopy);
+  CHECK(ActionOf(narrow, Mode::kEarly) == Action::kCopy);
+
+  // Drop gives way only where it must.
+  State required = MakeGame(ReadAtTheEnd().Build(), TestHardware(8), {.required = {AccessId(0)}})
+                       ->InitialState();
+  CHECK(ActionOf(required, Mode::kMain) == Action::kNoCopy);
+  // What nobody wants anything for is played as greedy plays.
+  CHECK(ActionOf(state, Mode::kOpen) == GreedyAction(state));
+  CHECK(state.num_decisions() == 0);
+}
+
+TEST_CASE("the intent of a plan plays a game like it") {
+  Rng rng(1);
+  int alike = 0;
+  for (int i = 0; i < 100; ++i) {
+    const auto game = MakeGame(RandomProgram(rng, {.plain_copies = false}), TestHardware(16));
+    State greedy = game->InitialState(), again = game->InitialState();
+    PlayOn(greedy, OpenIntent(*game));
+    const Intent intent = ReadPlan(*game, greedy.ToPlan());
+    REQUIRE(intent.size() == game->program().accesses().size());
+    PlayOn(again, intent);
+    alike += again.latency_ps() == greedy.latency_ps();
+  }
+  CHECK(alike > 60);  // CopyEarly instead of Copy makes others
+  const auto game = MakeGame(ReadAtTheEnd().Build(), TestHardware(8));
+  const Intent intent = ReadPlan(*game, AllMainPlan(game->program(), game->hardware()));
+  REQUIRE(intent.size() == 1);
+  CHECK(intent[0].mode == Mode::kMain);
+}
+
+TEST_CASE("what a time game decided is decided again, also where it asks about more") {
+  Rng rng(2);
+  for (int i = 0; i < 40; ++i) {
+    const auto program = RandomProgram(rng, {.instructions = 20});
+    const auto game = MakeGame(program, TestHardware(16));
+    const State played = testing::PlayAtRandom(*game, rng);
+    State again = game->InitialState();
+    PlayOn(again, IntentLike(*game, ReadGame(played)));
+    REQUIRE(std::ranges::equal(again.actions(), played.actions()));
+    const auto order = OrderGameOf(*game);
+    for (const Segment& segment : IntentLike(*order, ReadGame(played)))
+      REQUIRE((segment.first == segment.last || segment.mode == Mode::kOpen));
+  }
+}
+
+TEST_CASE("a packing is read with what a plan keeps, leads and offsets") {
+  ProgramBuilder b;
+  const BufferId x = b.Result("x", 4);
+  b.Add({.name = "make", .writes = {x}, .cycles = {10, 3}});
+  b.Add({.name = "wait", .cycles = {10}});
+  b.Add({.name = "use", .reads = {x}, .cycles = {10, 3}});
+  b.Add({.name = "use again", .reads = {x}, .cycles = {10, 3}});
+  const auto game = MakeGame(b.Build(), TestHardware(8));
+  Plan plan = AllMainPlan(game->program(), game->hardware());
+  plan.residences = {{x, 4, 1, 4}};
+  plan.served_by[1] = plan.served_by[2] = ResidenceId(0);
+  const Intent intent = ReadPacking(game->program(), plan);
+  CHECK(intent[0].mode == Mode::kMain);
+  CHECK(intent[1].mode == Mode::kLate);
+  CHECK(intent[1].lead == 1);
+  CHECK(intent[1].offset == 4);
+  CHECK(intent[2].mode == Mode::kKeep);
+}
+
+}  // namespace
+}  // namespace mallocgame

@@ -1,0 +1,209 @@
+// Whatever is wanted, a packing is a valid plan that costs what it says. Annealing finds better
+// ones.
+#include "mallocgame/search/packing.h"
+
+#include <algorithm>
+
+#include "mallocgame/game/state.h"
+#include "mallocgame/plan/validate.h"
+#include "mallocgame/search/pack_plan.h"
+#include "mallocgame/simulator/simulate.h"
+#include "mallocgame/solvers/bounds.h"
+#include "mallocgame/solvers/registry.h"
+#include "mallocgame/solvers/xla/heuristic.h"
+#include "tests/catch.h"
+#include "tests/support/plans.h"
+#include "tests/support/play.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::LatencyOf;
+using testing::ProgramBuilder;
+using testing::RandomProgram;
+using testing::TestHardware;
+
+GameOptions AnySize() {
+  GameOptions options;
+  options.min_buffer_bytes = 0;
+  return options;
+}
+
+void WantAnything(const Program& program, Packing& packing, Rng& rng) {
+  for (Segment& segment : packing.intent()) {
+    if (segment.mode != Mode::kPreload && rng.Below(3) == 0) continue;
+    segment.mode = rng.Below(4) == 0 ? Mode::kMain : rng.Below(2) == 0 ? Mode::kKeep : Mode::kLate;
+    segment.rank = rng.Uniform();
+    segment.lead = static_cast<Tick>(rng.Below(10)) - 1;
+    segment.offset = static_cast<int64_t>(rng.Below(12)) - 2;
+    segment.held = rng.Below(3) == 0;
+  }
+  // More than the hardware has preloads, now and then.
+  for (size_t b = 0; b < program.buffers().size(); ++b) {
+    const auto accesses = program.accesses_of(BufferId(static_cast<int64_t>(b)));
+    if (!accesses.empty() && rng.Below(2) == 0)
+      packing.intent()[accesses[0].index()].mode = Mode::kPreload;
+  }
+}
+
+struct Seen {
+  int64_t slices = 0, write_backs = 0, preloads = 0, replaced = 0, kept = 0, in_loops = 0;
+};
+
+void Count(const Program& program, const Plan& plan, Seen& seen) {
+  std::vector<int> fills(plan.residences.size()), serves(plan.residences.size());
+  for (const Copy& copy : plan.copies) {
+    seen.write_backs += copy.kind == CopyKind::kWriteBack;
+    seen.preloads += copy.preload;
+    seen.replaced += copy.replaces >= 0;
+    fills[copy.residence.index()] += copy.kind == CopyKind::kPrefetch;
+  }
+  for (const ResidenceId r : plan.served_by) {
+    if (r.valid()) ++serves[r.index()];
+  }
+  for (size_t r = 0; r < fills.size(); ++r) {
+    seen.slices += fills[r] > 1;
+    seen.kept += serves[r] > 2;
+    seen.in_loops += program.instruction(plan.residences[r].begin).region != 0;
+  }
+}
+
+TEST_CASE("whatever is wanted, a packing is valid and costs what it says") {
+  Rng rng(1);
+  Seen seen;
+  int64_t most_preloads = 0;  // of one plan
+  for (int n = 0; n < 1000; ++n) {
+    const auto program = RandomProgram(rng, {.instructions = 8 + static_cast<int>(rng.Below(30)),
+                                             .loops = static_cast<int>(rng.Below(3)),
+                                             .branches = static_cast<int>(rng.Below(2)),
+                                             .constrained = rng.Below(4) == 0});
+    Hardware hardware = TestHardware(6 + rng.Below(12), 1 + rng.Below(2));
+    hardware.max_preloads = 1 + n % 4;
+    const auto game = *Game::Create(program, hardware, AnySize());
+    const Plan start = n % 2 == 0 ? testing::PlayAtRandom(*game, rng).ToPlan()
+                                  : PlanLikeXla(*game, Deadline()).plan;
+    Packing packing(*game, start);
+    for (int round = 0; round < 6; ++round) {
+      const int64_t latency_ps = packing.Pack(), preloads_before = seen.preloads;
+      const Plan plan = packing.ToPlan();
+      const Verdict verdict = Validate(*program, game->hardware(), plan);
+      INFO("program " << n << ", round " << round << ": " << verdict.message);
+      REQUIRE(verdict.ok());
+      REQUIRE(LatencyOf(*game, plan) == latency_ps);
+      Count(*program, plan, seen);
+      REQUIRE(seen.preloads - preloads_before <= hardware.max_preloads);
+      most_preloads = std::max(most_preloads, seen.preloads - preloads_before);
+      WantAnything(*program, packing, rng);
+    }
+  }
+  CHECK(seen.slices > 100);
+  CHECK(seen.write_backs > 100);
+  CHECK(seen.preloads > 100);
+  CHECK(most_preloads >= 3);
+  CHECK(seen.replaced > 20);
+  CHECK(seen.kept > 100);
+  CHECK(seen.in_loops > 100);
+}
+
+// Both halves of `big` become free early, one after the other. The game can only fetch it in one
+// piece, when all of it is free.
+TEST_CASE("a prefetch takes its bytes as they become free") {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 4), q = b.Parameter("q", 4), big = b.Parameter("big", 8);
+  b.Add({.name = "wait", .cycles = {8}});
+  b.Add({.name = "use p", .reads = {p}, .cycles = {20, 4}});
+  b.Add({.name = "use q", .reads = {q}, .cycles = {20, 4}});
+  b.Add({.name = "use big", .reads = {big}, .cycles = {40, 10}});
+  Hardware hardware = TestHardware(8);
+  hardware.max_preloads = 0;
+  const auto game = *Game::Create(b.Build(), hardware, AnySize());
+  Packing packing(*game, AllMainPlan(game->program(), hardware));
+  for (const AccessId id : packing.accesses()) {
+    packing.intent()[id.index()].mode = Mode::kLate;
+    packing.intent()[id.index()].lead = 2;
+  }
+  // All 8 ps of the channel are idle, so p and q arrive in time. `use q` leaves 4 ps, in which the
+  // half that p has left is filled; the other half stalls.
+  REQUIRE(packing.Pack() == 8 + 4 + 4 + 4 + 10);
+  const Plan plan = packing.ToPlan();
+  REQUIRE(plan.residences.size() == 3);
+  REQUIRE(plan.copies.size() == 4);
+  SolveLimits limits;
+  limits.seconds = 0;
+  REQUIRE(Solve("exact", {game, nullptr}, limits)->report.latency_ps > 30);
+  limits.evaluations = 300;
+  REQUIRE(Solve("priority", {game, nullptr}, limits)->report.latency_ps == 30);
+}
+
+TEST_CASE("annealing never loses, gains, keeps the bound, and depends on the seed only") {
+  Rng rng(2);
+  int better_than_plays = 0;
+  for (int n = 0; n < 60; ++n) {
+    const auto program = RandomProgram(
+        rng, {.instructions = 6, .loops = static_cast<int>(rng.Below(2)), .branches = 0});
+    const auto game = *Game::Create(program, TestHardware(6 + rng.Below(12)), AnySize());
+    if (game->max_decisions() > 9) continue;
+    State state = game->InitialState();
+    const int64_t best_play = testing::BestLatency(state);
+    const Plan start = testing::PlayAtRandom(*game, rng).ToPlan();
+    const auto progress = [](int64_t evaluations) {
+      return static_cast<double>(evaluations) / 400;
+    };
+    const ImprovedPlan found = PackPlan(*game, start, 7, progress);
+    REQUIRE(Validate(*program, game->hardware(), found.plan).ok());
+    REQUIRE(found.latency_ps == LatencyOf(*game, found.plan));
+    REQUIRE(found.latency_ps <= LatencyOf(*game, start));
+    REQUIRE(found.latency_ps >= *NoContentionPs(game->cost_model()));
+    REQUIRE(found.plan == PackPlan(*game, start, 7, progress).plan);
+    better_than_plays += found.latency_ps < best_play;
+  }
+  CHECK(better_than_plays > 0);
+}
+
+TEST_CASE("forbidden accesses stay in main memory, and a share of the capacity free") {
+  Rng rng(3);
+  int64_t fast = 0;
+  for (int n = 0; n < 100; ++n) {
+    const auto program = RandomProgram(rng, {.instructions = 12, .loops = 0, .branches = 0});
+    GameOptions options = AnySize();
+    for (size_t a = 0; a < program->accesses().size(); a += 3) options.forbidden.emplace_back(a);
+    options.keep_free = 0.5;
+    const auto game = *Game::Create(program, TestHardware(16), options);
+    SolveLimits limits;
+    limits.seconds = 0;
+    limits.evaluations = 8;
+    const auto result = Solve(n % 2 == 0 ? "priority" : "portfolio", {game, nullptr}, limits);
+    REQUIRE(result.ok());
+    for (const AccessId id : options.forbidden)
+      REQUIRE(!result->plan.served_by[id.index()].valid());
+    for (const Residence& r : result->plan.residences)
+      REQUIRE(r.offset + program->buffer(r.buffer).size_bytes <= 8);
+    fast += static_cast<int64_t>(result->plan.residences.size());
+  }
+  CHECK(fast > 100);
+}
+
+TEST_CASE("required accesses that the plan serves from fast memory still are") {
+  Rng rng(4);
+  int64_t kept = 0;
+  for (int n = 0; n < 100; ++n) {
+    const auto program = RandomProgram(rng, {.instructions = 12, .loops = 1, .branches = 0});
+    GameOptions options = AnySize();
+    for (size_t a = 0; a < program->accesses().size(); a += 4) options.required.emplace_back(a);
+    const auto game = *Game::Create(program, TestHardware(10), options);
+    const Plan start = testing::PlayAtRandom(*game, rng).ToPlan();
+    const ImprovedPlan found = PackPlan(*game, start, 3, [](int64_t evaluations) {
+      return static_cast<double>(evaluations) / 200;
+    });
+    for (const AccessId id : options.required) {
+      if (!start.served_by[id.index()].valid()) continue;
+      REQUIRE(found.plan.served_by[id.index()].valid());
+      kept += found.plan != start;
+    }
+  }
+  CHECK(kept > 20);
+}
+
+}  // namespace
+}  // namespace mallocgame

@@ -1,0 +1,88 @@
+// RefinePlan: what it finds that the game leaves out, and that it never breaks or slows a plan.
+#include "mallocgame/search/refine_plan.h"
+
+#include <utility>
+
+#include "mallocgame/base/rng.h"
+#include "mallocgame/plan/validate.h"
+#include "mallocgame/simulator/simulate.h"
+#include "tests/catch.h"
+#include "tests/support/plans.h"
+#include "tests/support/play.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::LatencyOf;
+using testing::MakeGame;
+using testing::PlanBuilder;
+using testing::ProgramBuilder;
+using testing::TestHardware;
+
+// A read of p, 8 bytes, behind 10 ps, which it saves 15 of if nothing has to be waited for.
+struct LateRead {
+  LateRead() {
+    ProgramBuilder b;
+    p = b.Constant("p", 8);
+    b.Add({.name = "a", .cycles = {10}});
+    b.Add({.name = "use", .reads = {p}, .cycles = {20, 5}});
+    program = b.Build();
+  }
+  BufferId p;
+  std::shared_ptr<const Program> program;
+};
+
+TEST_CASE("a prefetch that hides nothing begins earlier") {
+  const LateRead t;
+  const auto game = MakeGame(t.program, TestHardware(8));
+  PlanBuilder plan(*t.program, game->hardware());
+  const ResidenceId r = plan.Reside(t.p, 0, 1, 2);
+  plan.Prefetch(r, 1, 1);  // a stall of 8
+  plan.ServeAll(r);
+  REQUIRE(LatencyOf(*game, plan.plan) == 10 + 8 + 5);
+  const ImprovedPlan refined = RefinePlan(*game, plan.plan, 1, {});
+  CHECK(refined.latency_ps == 15);
+  CHECK(refined.plan.copies.at(0).begin == 0);
+  CHECK(LatencyOf(*game, refined.plan) == 15);
+}
+
+TEST_CASE("a read in main memory gets a prefetch where bytes are free") {
+  const LateRead t;
+  const auto game = MakeGame(t.program, TestHardware(8));
+  const ImprovedPlan refined = RefinePlan(*game, AllMainPlan(*t.program, game->hardware()), 1, {});
+  CHECK(refined.latency_ps == 15);
+  CHECK(refined.plan.copies.size() == 1);
+}
+
+TEST_CASE("a forbidden access stays in main memory") {
+  const LateRead t;
+  const auto game = MakeGame(t.program, TestHardware(8), {.forbidden = {AccessId(0)}});
+  const Plan plan = AllMainPlan(*t.program, game->hardware());
+  CHECK(RefinePlan(*game, plan, 1, {}).plan == plan);
+}
+
+TEST_CASE("random plans stay valid and get no slower, the same for the same seed") {
+  Rng rng(1);
+  int faster = 0;
+  for (int i = 0; i < 60; ++i) {
+    const auto program =
+        testing::RandomProgram(rng, {.instructions = 16, .constrained = i % 2 == 1});
+    Hardware hardware = TestHardware(12 + rng.Below(12));
+    const auto game = MakeGame(program, hardware);
+    const State state = testing::PlayAtRandom(*game, rng);
+    const Plan plan = state.ToPlan();
+    const ImprovedPlan refined = RefinePlan(*game, plan, 7, {});
+    const Verdict verdict = Validate(*program, game->hardware(), refined.plan);
+    INFO(verdict.message);
+    REQUIRE(verdict.ok());
+    CHECK(refined.latency_ps == LatencyOf(*game, refined.plan));
+    CHECK(refined.latency_ps <= state.latency_ps());
+    faster += refined.latency_ps < state.latency_ps();
+    CHECK(RefinePlan(*game, plan, 7, {}).plan == refined.plan);
+  }
+  CHECK(faster > 30);
+}
+
+}  // namespace
+}  // namespace mallocgame
