@@ -28,8 +28,7 @@ ScheduledGame::ScheduledGame(const ScheduleUnits& units, const Game& base, UnitO
   search_ = std::make_unique<GameSearch>(*game_, IntentOf(served));
 }
 
-ScheduledGame::ScheduledGame(const ScheduleUnits& units, const Game& base,
-                             Intent intent)
+ScheduledGame::ScheduledGame(const ScheduleUnits& units, const Game& base, Intent intent)
     : order_(units.ProgramOrder()), ticks_(units.TicksOf(order_)), place_(Inverse(ticks_)) {
   made_.program = units.shared_program();
   for (size_t b = 0; b < made_.program->buffers().size(); ++b)

@@ -225,8 +225,7 @@ class ScheduleSolver {
     };
     const auto first = std::find_if(starts.begin(), starts.end(), fits);
     if (first != starts.end()) base_ = first->game;
-    ScheduledGame own(units_, *base_,
-                      first != starts.end() ? first->intent : OpenIntent(*base_));
+    ScheduledGame own(units_, *base_, first != starts.end() ? first->intent : OpenIntent(*base_));
     const std::vector<ServedAccesses> served = own.Served();
     starts_.push_back({"own", own.order(), served, own.latency_ps()});
     for (int rule = 0; rule < kListRules; ++rule) {

@@ -164,15 +164,7 @@ def _solve(options: argparse.Namespace) -> int:
         verdict = mg.validate(ordered, result.plan, hardware)
         xla = reference(program, hardware)
         row = plan_row(
-            program,
-            hardware,
-            result.report,
-            verdict,
-            xla,
-            result,
-            least,
-            result.plan,
-            result.order,
+            program, hardware, result.report, verdict, xla, result, least, result.plan, result.order
         )
         if result.schedule is not None:
             row |= _order_row(program, ordered, result.schedule)

@@ -335,9 +335,7 @@ def keep(folder: str | os.PathLike[str], capture: Capture, emitted: Emitted) -> 
 class _Search:
     """Solves for one plan after another, each with the prices of those before."""
 
-    def __init__(
-        self, emitter: Emitter, seed: int, tell: Tell, by_both: bool, order: bool
-    ) -> None:
+    def __init__(self, emitter: Emitter, seed: int, tell: Tell, by_both: bool, order: bool) -> None:
         captured = emitter.capture
         self.xla = simulate(captured.program, captured.xla_plan)
         self.plans = 0
@@ -381,7 +379,8 @@ class _Search:
         game = Game(at_prices, hardware=own, forbidden=sorted(self._forbidden))
         solved = solve(game, _SOLVER, seconds=seconds, seed=self._seed, order=self._order)
         order = solved.order
-        predicted = cost_ps(simulate(at_prices if order is None else solved.game.program, solved.plan))
+        played = at_prices if order is None else solved.game.program
+        predicted = cost_ps(simulate(played, solved.plan))
         ordered = program if order is None else program.reordered(order)
         plan = solved.plan.rebased_on(ordered)
         self._seed += 1
