@@ -145,8 +145,8 @@ TEST_CASE("of several instructions the one with the lowest id counts, wherever i
   HloModuleProto& module = *proto.mutable_hlo_module();
   module.mutable_computations(0)->mutable_instructions()->SwapElements(1, 2);
   REQUIRE(module.computations(0).instructions(1).name() == "second");
-  const auto placed = PlacedModule::Read(module.SerializeAsString(),
-                                         proto.buffer_assignment().SerializeAsString());
+  const auto placed =
+      PlacedModule::Read(module.SerializeAsString(), proto.buffer_assignment().SerializeAsString());
   REQUIRE(placed.ok());
   CHECK(placed->PlacementOf({"second", "first"})->channel_id == 3);
 }
