@@ -366,7 +366,7 @@ TEST_CASE("Pools say what kind of work their instructions do, and how wide it is
   m.Computation("entry");
   m.Add("a = bf16[64,64] parameter()");
   m.Add("b = bf16[64,64] parameter()");
-  m.Add("zero = f32[] constant()", "literal { shape { element_type: F32 } f32s: 0 }");
+  m.Add("zero = f32[] constant()");
   m.Add("matmul = f32[64,64] fusion(a, b)", "fusion_kind: 'kOutput'", {"product"});
   m.Add("reduction = f32[64] reduce(matmul, zero)", "dimensions: 1", {"sum"});
   m.Add("moved = bf16[64,64] fusion(a)", "fusion_kind: 'kLoop'", {"moves"});

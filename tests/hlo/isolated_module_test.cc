@@ -138,14 +138,15 @@ TEST_CASE("of several instructions the one with the lowest id counts, wherever i
   ModuleText m;
   m.Computation("main")
       .Add("p = f32[8] parameter()")
-      .Add("first = f32[8] all-gather(p)", "channel_id: 3")
-      .Add("second = f32[8] all-gather(p)", "channel_id: 5");
+      .Add("first = f32[8]{0:S(1)} negate(p)", "channel_id: 3")
+      .Add("second = f32[8]{0:S(1)} negate(p)", "channel_id: 5");
+  m.Place("first", {}, 4096, 1).Place("second", {}, 8192, 1);
   HloProto proto = m.proto();
   HloModuleProto& module = *proto.mutable_hlo_module();
   module.mutable_computations(0)->mutable_instructions()->SwapElements(1, 2);
   REQUIRE(module.computations(0).instructions(1).name() == "second");
-  const auto placed = PlacedModule::Read(module.SerializeAsString(),
-                                         proto.buffer_assignment().SerializeAsString());
+  const auto placed =
+      PlacedModule::Read(module.SerializeAsString(), proto.buffer_assignment().SerializeAsString());
   REQUIRE(placed.ok());
   CHECK(placed->PlacementOf({"second", "first"})->channel_id == 3);
 }

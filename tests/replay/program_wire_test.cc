@@ -68,8 +68,8 @@ TEST_CASE("tables that do not fit together are refused") {
     change(wire);
     return std::string(ProgramFromWire(wire).status().message());
   };
-  CHECK(refusal([](Program& p) { p.mutable_cost()->set_kind(2); }) ==
-        "cost: kind 2 is out of range");
+  CHECK(refusal([](Program& p) { p.mutable_cost()->set_kind(3); }) ==
+        "cost: kind 3 is out of range");
   // Of the six arrays the first takes two; the second asks for nine operands.
   CHECK(refusal([](Program& p) {
           p.mutable_cost()->mutable_instructions()->set_operand_count(1, 8);

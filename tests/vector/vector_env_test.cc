@@ -105,7 +105,10 @@ TEST_CASE("a batch does what its environments do one by one, with any number of 
           ends += rows.terminated[at];
           if (rows.terminated[at] && autoreset == Autoreset::kSameStep) e.Reset();
           e.Observe(expected.observations.data() + i * games->observation_size());
-          e.WriteMask(expected.masks.data() + i * games->num_actions());
+          int8_t* const mask = expected.masks.data() + i * games->num_actions();
+          e.WriteMask(mask);
+          // What ends says what to do next: anything.
+          if (rows.terminated[at] && autoreset == Autoreset::kNextStep) mask[0] = 1;
         }
         REQUIRE(rows.observations == expected.observations);
         REQUIRE(rows.masks == expected.masks);
