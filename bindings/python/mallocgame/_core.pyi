@@ -248,6 +248,7 @@ class Program:
 
         rule: "depth-first", "breadth-first", "least-memory" or "latency-hiding".
         """
+    @property
     def pools(self) -> list[tuple[str, int, list[tuple[int, int, int]]]]:
         """For each pool of prices what its instructions do, their widest elements, and its rows.
 
