@@ -218,7 +218,7 @@ def test_any_duals_prove_a_bound():
 
 
 def test_wrong_arguments(program):
-    with pytest.raises(mg.InvalidInputError, match="no-contention, lp, milp"):
+    with pytest.raises(mg.InvalidInputError, match="no-contention, any-order, lp, milp"):
         mg.bound(program, "ip")
     with pytest.raises(mg.InvalidInputError, match="seconds"):
         mg.bound(program, "lp", seconds=-1)
