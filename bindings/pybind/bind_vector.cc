@@ -74,7 +74,7 @@ class PyEnvironment {
       Raise(absl::InvalidArgumentError("names: found " + std::to_string(names.size()) +
                                        ", allowed: one for each game"));
     }
-    for (const std::string& name : names) names_.push_back(py::str(name));
+    for (const std::string& name : names) names_.emplace_back(name);
     const GameList& list = environment_.games();
     size_ = {list.observation_size()};
     actions_ = {list.num_actions()};

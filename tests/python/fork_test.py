@@ -268,9 +268,7 @@ def test_offsets_are_found_in_a_child():
     assert ends_well(lambda: solve_offsets(intervals, 16)) == ""
 
 
-@pytest.mark.full
-def test_agents_train_on_in_a_child():
-    pytest.importorskip("torch", reason="pip install 'mallocgame[agents]'")
+def _agents_train_on() -> None:
     from small_agents import EGRL, MUZERO
 
     from mallocgame import agents
@@ -287,3 +285,13 @@ def test_agents_train_on_in_a_child():
 
         assert ends_well(child, seconds=120) == ""
         trainer.step()
+
+
+@pytest.mark.full
+def test_agents_train_on_in_a_child():
+    """In a process of its own: other tests may have had Torch start threads that no child has."""
+    pytest.importorskip("torch", reason="pip install 'mallocgame[agents]'")
+    process = multiprocessing.get_context("spawn").Process(target=_agents_train_on)
+    process.start()
+    process.join(300)
+    assert process.exitcode == 0
