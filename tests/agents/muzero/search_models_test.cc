@@ -242,7 +242,8 @@ TEST_CASE("demonstrations are whole games of the problem, one of each player") {
     REQUIRE(end->latency_ps() == demonstration.latency_ps);
   }
   // Annealing begins with rent's game, and follows its plan in the order game.
-  if (config.kind() == GameKind::kTime) REQUIRE(more[5].latency_ps <= more[1].latency_ps);
+  REQUIRE(more[4].result.found_by == "anneal");
+  if (config.kind() == GameKind::kTime) REQUIRE(more[4].latency_ps <= more[1].latency_ps);
 }
 
 TEST_CASE("of the order games the most promising is chosen, and its plays are its demonstrations") {
