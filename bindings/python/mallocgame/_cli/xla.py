@@ -191,7 +191,8 @@ def _apply(options: argparse.Namespace) -> int:
     if options.plan_output is not None:
         save_plan(done.plan, done.written.program, options.plan_output)
         save_program(done.written.program, f"{options.plan_output.removesuffix('.json')}.mgp")
-    row = emitted_row(captured, done.report, done.plan, done.written.program) | {
+    written = done.written
+    row = emitted_row(captured, done.report, done.plan, written.program, written.calibrated) | {
         "predicted_ps": simulate(ordered, plan).latency_ps,
         "executable_bytes": len(done.executable),
     }

@@ -9,7 +9,7 @@ from mallocgame._cli.rows import Reference, Row, plan_row, reference
 from mallocgame._core import Plan, Program, Report, simulate
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, capture_dump, is_capture, load_capture
-from mallocgame.xla.claims import WHOLE, calibrated_numbers, calibrated_of, claimed_part, speedup
+from mallocgame.xla.claims import WHOLE, Calibrated, calibrated_numbers, claimed_part, speedup
 from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler
 from mallocgame.xla.emitting import Tell
 from mallocgame.xla.sources import find_source
@@ -143,17 +143,18 @@ def open_compiler(options: argparse.Namespace, captured: Capture | None = None) 
     return Compiler(target, options.compile_seconds, int(options.memory_gib * 2**30), cache)
 
 
-def emitted_row(captured: Capture, report: Report, plan: Plan, program: Program) -> Row:
+def emitted_row(
+    captured: Capture, report: Report, plan: Plan, program: Program, calibrated: Calibrated | None
+) -> Row:
     """Returns what a program that the compiler has emitted costs, for --json."""
     xla = simulate(captured.program, captured.xla_plan)
     own = reference(captured.program, captured.target.hardware)
     known = own.report is not None
     part = claimed_part(xla)
-    calibrated = calibrated_of(program, plan, captured.xla_plan, part) if known else None
     return plan_row(program, program.hardware, report, None, own) | {
         "speedup_cold": speedup(xla, report, cold=True) if known else None,
         "speedup": speedup(xla, report) if known else None,
-        **calibrated_numbers(calibrated),
+        **calibrated_numbers(calibrated if known else None),
         "speedup_of": part,
         "exact": report.exact_ps / report.compute_ps if report.compute_ps else 1.0,
         "copies": len(plan.copies),
