@@ -95,8 +95,9 @@ def test_apply_a_plan_of_another_program(run, run_json, folder):
 
 
 @pytest.mark.weekly
-def test_tune(run, run_json, cache, captured_loop, folder, tmp_path):
-    command = ("xla", "tune", folder, "--seconds", 10, *cache)
+@pytest.mark.parametrize("more", [(), ("--order",)], ids=["placement", "order"])
+def test_tune(run, run_json, cache, captured_loop, folder, tmp_path, more):
+    command = ("xla", "tune", folder, "--seconds", 10, *more, *cache)
     row = run_json(*command, "-o", "tuned")
     assert row["better"] is True and row["speedup"] > 1 and row["speedup_cold"] > 1
     assert row["plans"] > 0 and row["refused"] == [] and row["interrupted"] is False
