@@ -62,7 +62,7 @@ def _write(options: argparse.Namespace) -> dict[str, Any]:
     hardware is that of --hardware, else the game's, else the program's, with --preloads.
     """
     program = _program(options.program, [options.shown, options.against])
-    if _is_json(options.shown) and options.shown != _XLA:
+    if options.shown != _XLA and _is_json(options.shown):
         # A plan with an order of instructions of its own is of the program in that order.
         program = load_ordered_plan(options.shown, program)[0]
     first, first_label = _load(options.shown, program)
