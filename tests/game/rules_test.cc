@@ -11,6 +11,7 @@ namespace mallocgame {
 namespace {
 
 using testing::ProgramBuilder;
+using testing::ReadAtTheEnd;
 using testing::TestHardware;
 
 std::shared_ptr<const Game> MakeGame(const ProgramBuilder& builder, const Hardware& hardware,
@@ -40,17 +41,6 @@ Plan Finish(State& state) {
   INFO(verdict.message);
   REQUIRE(verdict.ok());
   return plan;
-}
-
-// Three instructions of 10 ps, the last of which reads a parameter of 4 bytes and takes 3 ps if
-// that is in fast memory.
-ProgramBuilder ReadAtTheEnd() {
-  ProgramBuilder b;
-  const BufferId p = b.Parameter("p", 4);
-  b.Add({.name = "a", .cycles = {10}});
-  b.Add({.name = "b", .cycles = {10}});
-  b.Add({.name = "use", .reads = {p}, .cycles = {10, 3}});
-  return b;
 }
 
 TEST_CASE("Copy at a read: the latest window that hides the transfer") {

@@ -336,6 +336,8 @@ TEST_CASE("Prices of modules after code generation are pooled over equal structu
   CHECK(CostOf(program, "layer2").pool == 0);
   CHECK(program.cost().pools[0].rows ==
         std::vector<CostRow>{{0, 0, 100'000}, {1, 0, 60'000}, {1, 1, 40'000}});
+  CHECK(program.cost().pools[0].work == WorkClass::kVector);
+  CHECK(program.cost().pools[0].element_bits == 32);
   CHECK(imported.summary.priced_instructions == 2);
   CHECK(imported.summary.rows == 3);
   CHECK(imported.summary.pools == 1);
@@ -349,47 +351,6 @@ TEST_CASE("Prices of modules after code generation are pooled over equal structu
   CHECK(CostOf(program, "layer1").transcendentals == 64 * 64);
   CHECK(imported.summary.too_low_rows == 0);
   CHECK(TotalPs(program) == 100'000 + 100'000 + 2 * 64 * 32 * 4);
-}
-
-TEST_CASE("Pools say what kind of work their instructions do, and how wide it is") {
-  ModuleText m;
-  Scalars(m, "sum", "add");
-  m.Computation("product", /*fused=*/true);
-  m.Add("product.a = bf16[64,64] parameter()");
-  m.Add("product.b = bf16[64,64] parameter()");
-  m.Add("product.c = f32[64,64] dot(product.a, product.b)",
-        "dot_dimension_numbers { lhs_contracting_dimensions: 1 rhs_contracting_dimensions: 0 }");
-  m.Add("product.d = f32[64,64] tanh(product.c)");
-  m.Computation("moves", /*fused=*/true);
-  m.Add("moves.a = bf16[64,64] parameter()");
-  m.Add("moves.b = bf16[64,64] copy(moves.a)");
-  m.Computation("entry");
-  m.Add("a = bf16[64,64] parameter()");
-  m.Add("b = bf16[64,64] parameter()");
-  m.Add("zero = f32[] constant()");
-  m.Add("matmul = f32[64,64] fusion(a, b)", "fusion_kind: 'kOutput'", {"product"});
-  m.Add("reduction = f32[64] reduce(matmul, zero)", "dimensions: 1", {"sum"});
-  m.Add("moved = bf16[64,64] fusion(a)", "fusion_kind: 'kLoop'", {"moves"});
-  m.Add("vector = bf16[64,64] add(moved, b)");
-  m.Add("kernel = bf16[64,64] custom-call(vector)", "custom_call_target: 'Mystery'");
-  m.Add("root = (f32[64], bf16[64,64]) tuple(reduction, kernel)");
-  ModuleText priced = m;
-  for (const char* name : {"matmul", "reduction", "moved", "vector", "kernel"})
-    SetCycles(priced, name, 100'000);
-  const Imported imported = MustImport(m, {priced.Bytes()});
-  const Program& program = *imported.program;
-  const auto pool = [&](const std::string& name) {
-    return program.cost().pools[CostOf(program, name).pool];
-  };
-  CHECK(pool("matmul").work == WorkClass::kMatmul);
-  CHECK(pool("reduction").work == WorkClass::kReduction);
-  CHECK(pool("moved").work == WorkClass::kCopy);
-  CHECK(pool("vector").work == WorkClass::kVector);
-  CHECK(pool("kernel").work == WorkClass::kKernel);
-  // A third of the elements is f32, and nearly all that is reduced.
-  CHECK(pool("matmul").element_bits == 32);
-  CHECK(pool("reduction").element_bits == 32);
-  CHECK(pool("vector").element_bits == 16);
 }
 
 TEST_CASE("What tells structures apart") {

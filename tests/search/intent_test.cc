@@ -21,18 +21,8 @@ namespace {
 using testing::MakeGame;
 using testing::ProgramBuilder;
 using testing::RandomProgram;
+using testing::ReadAtTheEnd;
 using testing::TestHardware;
-
-// Two instructions of 10 ps, then one that reads p, 4 bytes: Drop, Copy, NoCopy and CopyEarly are
-// legal.
-ProgramBuilder ReadAtTheEnd() {
-  ProgramBuilder b;
-  const BufferId p = b.Parameter("p", 4);
-  b.Add({.name = "a", .cycles = {10}});
-  b.Add({.name = "b", .cycles = {10}});
-  b.Add({.name = "use", .reads = {p}, .cycles = {10, 3}});
-  return b;
-}
 
 TEST_CASE("a legal mode is played, an illegal one gives way in a fixed order") {
   const auto game = MakeGame(ReadAtTheEnd().Build(), TestHardware(8));

@@ -230,4 +230,13 @@ std::shared_ptr<const Program> ProgramBuilder::Build() const {
   return *std::move(program);
 }
 
+ProgramBuilder ReadAtTheEnd() {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 4);
+  b.Add({.name = "a", .cycles = {10}});
+  b.Add({.name = "b", .cycles = {10}});
+  b.Add({.name = "use", .reads = {p}, .cycles = {10, 3}});
+  return b;
+}
+
 }  // namespace mallocgame::testing

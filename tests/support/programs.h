@@ -90,6 +90,10 @@ class ProgramBuilder {
   std::vector<int32_t> open_loops_;
 };
 
+// Three instructions of 10 ps, the last of which reads a parameter of 4 bytes and takes 3 ps if
+// that is in fast memory. At that read Drop, Copy, NoCopy and CopyEarly are legal.
+ProgramBuilder ReadAtTheEnd();
+
 struct RandomProgramOptions {
   int instructions = 12;  // about this many
   int loops = 2;          // at most this many, nested at most twice
