@@ -341,7 +341,7 @@ def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:
         {f"{row['bound_name']}, {row['bound_status']}" for row in rows if row["bound_name"]}
     )
     console.print_line("Speed-ups are over XLA's own plan, cold; --json has those of warm, too.")
-    console.print_line(f"gap: above the proven bound ({'; '.join(names)}).")
+    console.print_line(f"gap: warm, above the proven bound ({'; '.join(names)}).")
     for program, invalid in sorted({(row["program"], row["xla_invalid"]) for row in rows}, key=str):
         if invalid is not None:
             console.print_line(f"{program}: {Reference(None, invalid).sentence}")
