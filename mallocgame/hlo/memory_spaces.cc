@@ -118,6 +118,9 @@ class Spreader {
       left.emplace_back(tuple, array + ArraysBefore(tuple->shape(), instruction.tuple_index()));
     } else if (instruction.opcode() == "fusion") {
       left.emplace_back(&RootOf(instruction), array);
+    } else if (instruction.opcode() == "dynamic-update-slice") {
+      HloInstructionProto* const updated = instructions_.at(instruction.operand_ids(0));
+      if (updated->custom_call_target() == "AllocateBuffer") left.emplace_back(updated, 0);
     }
   }
 

@@ -19,7 +19,8 @@ std::vector<int64_t> IndexOfArray(const ShapeProto& whole, int64_t k);
 
 // Marks what follows from the shapes of operands and results: parameters and roots of fused
 // computations, what hands them on inside by tuples and nested fusions (not by bitcasts, as XLA
-// does it), and the program shapes of all computations but the entry.
+// does it), the bytes that are allocated there to be updated, and the program shapes of all
+// computations but the entry.
 void SpreadMemorySpaces(HloModuleProto& module);
 
 }  // namespace mallocgame::hlo
