@@ -37,7 +37,7 @@ html_theme_options = {
 
 # The contents, by section. Pages that are named nowhere are put under "Use".
 SECTIONS = {
-    "Start": ["tour", "rules", "legal-actions", "order-game", "view"],
+    "Start": ["tour", "rules", "legal-actions", "priority-game", "view"],
     "Train": [
         "train",
         "rllib",

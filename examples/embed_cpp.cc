@@ -1,4 +1,4 @@
-// mallocGame in a C++ program: loads a program file, plays the time game or the order game
+// mallocGame in a C++ program: loads a program file, plays the time game or the priority game
 // greedily, judges the plan and compares it with XLA's.
 //
 //     cmake --install build/cpp --component development --prefix /opt/mallocgame
@@ -74,12 +74,12 @@ absl::Status Run(const std::string& path, mg::GameKind kind) {
 }
 
 int main(int argc, char** argv) {
-  const bool order = argc == 3 && std::string(argv[2]) == "order";
+  const bool order = argc == 3 && std::string(argv[2]) == "priority";
   if (argc != 2 && !order) {
     std::cerr << "usage: embed_cpp PROGRAM.mgp [order]\n";
     return 2;
   }
-  const absl::Status status = Run(argv[1], order ? mg::GameKind::kOrder : mg::GameKind::kTime);
+  const absl::Status status = Run(argv[1], order ? mg::GameKind::kPriority : mg::GameKind::kTime);
   if (!status.ok()) std::cerr << "embed_cpp: " << status.ToString() << "\n";
   return status.ok() ? 0 : 2;
 }

@@ -1,7 +1,7 @@
 """RLlib's PPO with masked actions on one program, against random play and the greedy solver.
 
 .ci/setup rllib
-python examples/rllib_ppo.py [PROGRAM] [STEPS] [--game order] [--seed N] [--envs N] [--loop]
+python examples/rllib_ppo.py [PROGRAM] [STEPS] [--game priority] [--seed N] [--envs N] [--loop]
 """
 
 import argparse
@@ -74,7 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("program", nargs="?", default="wavernn_64steps_b8.tpu_v4i")
     parser.add_argument("steps", nargs="?", type=int, default=20_000)
-    parser.add_argument("--game", choices=["time", "order"], default="time")
+    parser.add_argument("--game", choices=["time", "priority"], default="time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--envs", type=int, default=8, help="environments that are played at once")
     parser.add_argument("--loop", action="store_true", help="step them one by one, not in C++")

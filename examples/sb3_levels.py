@@ -15,7 +15,7 @@ from mallocgame.sb3 import SB3VecEnv
 
 folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "ppo_plans")
 steps = int(sys.argv[2]) if len(sys.argv) > 2 else 500_000
-settings = {"game": "order", "observation": "compact"}
+settings = {"game": "priority", "observation": "compact"}
 torch.set_num_threads(1)  # The network is small, so threads would wait for each other.
 
 envs = SB3VecEnv(64, mg.levels("train", scored=True), reward="score", **settings)

@@ -14,8 +14,8 @@
 #include "agents/egrl/trainer.h"
 #include "agents/training/torch_runtime.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/search/decoder.h"
 #include "mallocgame/search/game_variants.h"
@@ -30,14 +30,14 @@ namespace {
 constexpr int kTimeLevels = 2;               // of a time game: fast and main memory
 constexpr int kPlacingClimbs = 100;          // the most for each map that an agent places
 constexpr int64_t kPaperEvaluations = 4000;  // the limit where none is given
-// The share of a time limit in which the plan is made from which an order game is refined.
+// The share of a time limit in which the plan is made from which a priority game is refined.
 constexpr double kStarting = 0.05;
 
 // Plays everything into main memory, as far as the rules leave a choice.
 absl::Status PlayAllMain(const Game& game, Budget& budget) {
   const std::unique_ptr<Position> position = game.Start();
-  const int in_main = game.options().kind == GameKind::kOrder ? OrderAction(0, Service::kSkip)
-                                                              : static_cast<int>(Action::kDrop);
+  const int in_main = game.options().kind == GameKind::kPriority ? PriorityAction(0, Mode::kSkip)
+                                                                 : static_cast<int>(Action::kDrop);
   while (!position->IsTerminal()) {
     const ActionSet legal = position->legal_actions();
     MG_RETURN_IF_ERROR(position->Apply(legal.Has(in_main) ? in_main : *legal.begin()).status());
@@ -98,13 +98,13 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   }
   std::optional<Plan> start;
   std::shared_ptr<const Game> played = problem.game;
-  if (game.options().kind == GameKind::kOrder) {
+  if (game.options().kind == GameKind::kPriority) {
     // With fewer candidates a run has its turn later than its map says.
     const FollowedPlan first = StartingPlan(game, budget.deadline().Share(kStarting));
-    const GameStart best = OrderStarts(*GameShowing(game, kMaxCandidates), &first,
-                                       budget.deadline().Share(2 * kStarting))[0];
+    const GameStart best = PriorityStarts(*GameShowing(game, kMaxCandidates), &first,
+                                          budget.deadline().Share(2 * kStarting))[0];
     played = best.game;
-    OrderState state(played);
+    PriorityState state(played);
     PlayOn(state, best.intent);
     budget.Finished(state);
     start = state.ToPlan();
@@ -175,8 +175,8 @@ class EgrlAgent final : public Agent {
 
   absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                     const SolveLimits& limits) const override {
-    MG_RETURN_IF_ERROR(
-        CheckLevels(problem.game->options().kind == GameKind::kOrder ? kServices : kTimeLevels));
+    MG_RETURN_IF_ERROR(CheckLevels(
+        problem.game->options().kind == GameKind::kPriority ? kActionModes : kTimeLevels));
     return TrainOn(problem, limits, checkpoint_.config, networks_);
   }
 
@@ -184,7 +184,7 @@ class EgrlAgent final : public Agent {
   const std::string& name() const override { return checkpoint_.name; }
   int levels() const override { return checkpoint_.levels; }
   GameKind kind() const override {
-    return levels() == kServices ? GameKind::kOrder : GameKind::kTime;
+    return levels() == kActionModes ? GameKind::kPriority : GameKind::kTime;
   }
   int64_t generations() const override { return checkpoint_.generations; }
   int64_t evaluations() const override { return checkpoint_.evaluations; }
@@ -234,7 +234,7 @@ NamedSolver EgrlSolver() {
           [](const SolveProblem& problem, const SolveLimits& limits) {
             return TrainOn(problem, limits, {}, {});
           },
-          /*portfolio_share=*/0, /*takes_order_games=*/true};
+          /*portfolio_share=*/0, /*takes_priority_games=*/true};
 }
 
 }  // namespace mallocgame::egrl

@@ -34,7 +34,7 @@ class Agent {
 
   // Solves a problem: trains on its game as EgrlSolver does, but starts with the agent's networks.
   // InvalidArgument: the agent was trained with another number of levels than the problem has: two
-  // on a time game, five on an order game.
+  // on a time game, five on a priority game.
   virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                             const SolveLimits& limits) const = 0;
 
@@ -47,9 +47,9 @@ class Agent {
 };
 
 // The solver `egrl`. It sees the game as a placement problem, in which XLA's latency counts as 1 if
-// it is known, trains on it within the limits, and plays the best map. An order game may be played
+// it is known, trains on it within the limits, and plays the best map. A priority game may be played
 // with other weights of importance, with small buffers, or without the largest ones; it is the one
-// from which annealing begins, and so is the first map (OrderStarts, search/starts.h). The result
+// from which annealing begins, and so is the first map (PriorityStarts, search/starts.h). The result
 // is never worse than everything in main memory. With limits.evaluations and without seconds it
 // depends on the seed only. Without either limit the solver ends after 4,000 evaluations.
 NamedSolver EgrlSolver();

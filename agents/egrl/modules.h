@@ -8,7 +8,7 @@
 //   critic   graph, maps -> latencies [maps], over the baseline's. A latency is a sum over nodes,
 //            weighted by their shares. Each node's term comes from its features (with attention
 //            along the links) and from how the map spreads its bytes over the levels. Maps of an
-//            order game need not fit: there it comes from what the map wants of the memories while
+//            priority game need not fit: there it comes from what the map wants of the memories while
 //            the node is alive, too.
 #ifndef AGENTS_EGRL_MODULES_H_
 #define AGENTS_EGRL_MODULES_H_
@@ -36,7 +36,7 @@ struct GraphTensors {
   torch::Tensor share;     // [nodes]
   torch::Tensor fill;      // [memories, 2 * nodes, slices]; undefined without any
   torch::Tensor memory;  // [memories, levels]: 1 where the level takes bytes of the memory, else 0
-  // [nodes, slices] on an order game: how a node's life is spread over the slices; rows sum to 1.
+  // [nodes, slices] on a priority game: how a node's life is spread over the slices; rows sum to 1.
   // Else undefined.
   torch::Tensor alive;
   // Sparse [2 * nodes, 2 * nodes]: 1 where the second decision must be Split for the first to be

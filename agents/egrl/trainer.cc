@@ -232,10 +232,10 @@ absl::Status CheckLevels(const Problems& problems) {
     return absl::InvalidArgumentError("egrl: problems: found none, allowed: one or more");
   for (const auto& problem : problems) {
     const int found = problem->levels(), first = problems[0]->levels();
-    if (problem->on_order_game() != problems[0]->on_order_game()) {
+    if (problem->on_priority_game() != problems[0]->on_priority_game()) {
       return absl::InvalidArgumentError(
           absl::StrCat("egrl: problems: found ", problem->program().name(),
-                       " beside the first one, allowed: all on order games or none"));
+                       " beside the first one, allowed: all on priority games or none"));
     }
     if (found == first) continue;
     return absl::InvalidArgumentError(

@@ -1,5 +1,5 @@
 // The true rules of mallocGame as a Model, for search without learned dynamics, in the time game or
-// in the order game. An Evaluator, such as a rollout or a network, says what positions are worth
+// in the priority game. An Evaluator, such as a rollout or a network, says what positions are worth
 // and which actions look good.
 //
 // Positions are not copied. Each root has one, which becomes the position in question by undoing

@@ -28,15 +28,15 @@
 namespace mallocgame::mcts {
 namespace {
 
-// For each decision, in every second game. An order game has more actions.
-constexpr int kTimeSimulations = 16, kOrderSimulations = 32;
+// For each decision, in every second game. A priority game has more actions.
+constexpr int kTimeSimulations = 16, kPrioritySimulations = 32;
 constexpr int kMostDoublings = 14;
 // Room in the tree, which is kept from one decision to the next.
 constexpr int kNodesPerSimulation = 8;
 // The logit of the current game's action; other actions have 0.
 constexpr float kPreferredLogit = 1;
 constexpr int kPositionsBetweenClocks = 16;
-constexpr double kStartShare = 0.1;  // of the limits, for what an order game starts from
+constexpr double kStartShare = 0.1;  // of the limits, for what a priority game starts from
 
 PuctOptions OptionsOfPuct() {
   PuctOptions options;
@@ -210,7 +210,7 @@ bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budge
 // then.
 void PlayGames(const Game& game, RolloutPolicy& policy, double until, Rng& rng, Budget& budget) {
   const int simulations =
-      game.options().kind == GameKind::kTime ? kTimeSimulations : kOrderSimulations;
+      game.options().kind == GameKind::kTime ? kTimeSimulations : kPrioritySimulations;
   Rollouts rollouts(game, policy, until, budget);
   if (rollouts.actions().empty()) return;
   std::vector<std::unique_ptr<Position>> starts;
@@ -235,19 +235,19 @@ void PlayTimeGame(const Game& game, Rng& rng, Budget& budget) {
   PlayGames(*fine, fine_policy, 1.0, rng, budget);
 }
 
-// Plays the order game, among those that differ in what is important, that begins best.
-void PlayOrderGame(const Game& game, Rng& rng, Budget& budget) {
+// Plays the priority game, among those that differ in what is important, that begins best.
+void PlayPriorityGame(const Game& game, Rng& rng, Budget& budget) {
   const FollowedPlan first = StartingPlan(game, budget.deadline().Share(kStartShare));
   GameStart start =
-      std::move(OrderStarts(game, &first, budget.deadline().Share(kStartShare)).front());
+      std::move(PriorityStarts(game, &first, budget.deadline().Share(kStartShare)).front());
   RolloutPolicy policy(*start.game, std::move(start.intent));
   PlayGames(*start.game, policy, 1.0, rng, budget);
 }
 
 bool PlayMcts(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 4);
-  if (game.options().kind == GameKind::kOrder)
-    PlayOrderGame(game, rng, budget);
+  if (game.options().kind == GameKind::kPriority)
+    PlayPriorityGame(game, rng, budget);
   else
     PlayTimeGame(game, rng, budget);
   return false;
@@ -260,7 +260,7 @@ NamedSolver MctsSolver() {
           [](const SolveProblem& problem, const SolveLimits& limits) {
             return SolveByPlaying(problem, limits, PlayMcts);
           },
-          0, /*takes_order_games=*/true};
+          0, /*takes_priority_games=*/true};
 }
 
 }  // namespace mallocgame::mcts

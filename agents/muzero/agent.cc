@@ -26,7 +26,7 @@ namespace {
 // How much self-play a solver does between two looks at the clock.
 constexpr int kMovesBetweenLooks = 4;
 constexpr int kVariedBetweenLooks = 400'000;  // varied decisions
-// The share of a solver's time that choosing an order game may take.
+// The share of a solver's time that choosing a priority game may take.
 constexpr double kChoosingShare = 0.1;
 
 absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<const Game>& shared,
@@ -229,14 +229,14 @@ class MuZeroAgent final : public Agent {
     return own;
   }
 
-  // What the demonstrators find without annealing in `own`, and until `deadline` in other order
+  // What the demonstrators find without annealing in `own`, and until `deadline` in other priority
   // games.
   static absl::StatusOr<std::vector<SolveResult>> AskInAllGames(
       const std::shared_ptr<const Game>& own, uint64_t seed, const Deadline& deadline,
       const std::atomic<bool>* cancel) {
     MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
                         AskDemonstrators({own, nullptr}, 0, seed, cancel));
-    MG_RETURN_IF_ERROR(AddOrderStarts(*own, deadline, results));
+    MG_RETURN_IF_ERROR(AddPriorityStarts(*own, deadline, results));
     return results;
   }
 

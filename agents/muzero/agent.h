@@ -24,7 +24,7 @@ struct Advice {
   SearchStatistics search;  // of this decision
 };
 
-// Several threads may use an agent; each call works by itself. An order game that it is given is
+// Several threads may use an agent; each call works by itself. A priority game that it is given is
 // played with as many candidates as the agent was trained with; SolveResult::game is that game.
 class Agent {
  public:
@@ -34,7 +34,7 @@ class Agent {
   virtual ~Agent() = default;
 
   // Solves a problem: starts from the games of greedy, rent, styles and xla-heuristic, and plays
-  // with the trained networks, without learning, until the limits end it. An order game may be
+  // with the trained networks, without learning, until the limits end it. A priority game may be
   // played with other weights of importance, or without the largest buffers. With
   // limits.evaluations and without seconds the result depends on the seed only. InvalidArgument:
   // the agent was trained in the other game, or with the time game's other actions.
@@ -42,7 +42,7 @@ class Agent {
                                             const SolveLimits& limits) const = 0;
 
   // The game that promises most for the program and hardware of `game`: one in which greedy's or
-  // styles' game is fastest, of order games with other weights of importance, with small buffers,
+  // styles' game is fastest, of priority games with other weights of importance, with small buffers,
   // or without the largest. A time game is itself. It depends on the agent's seed only. Cancelled:
   // `cancel` was set (it may be null).
   virtual absl::StatusOr<std::shared_ptr<const Game>> GameToPlay(

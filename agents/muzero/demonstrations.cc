@@ -10,8 +10,8 @@
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
-#include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/search/decoder.h"
@@ -31,10 +31,10 @@ constexpr uint64_t kDemonstrationStream = 100;  // of a trainer's seed
 struct Player {
   const char* solver;
   int64_t evaluations = 0;
-  bool plays_time_games = false;  // also where the problem's game is an order game
+  bool plays_time_games = false;  // also where the problem's game is a priority game
 };
 
-bool IsOrderGame(const Game& game) { return game.options().kind == GameKind::kOrder; }
+bool IsPriorityGame(const Game& game) { return game.options().kind == GameKind::kPriority; }
 
 int DecisionsOfAGame(const Game& game) {
   const std::unique_ptr<Position> position = game.Start();
@@ -55,7 +55,7 @@ std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisio
 // What the demonstrator wanted, which is read from its game if that is of the same kind, or else
 // from its plan.
 absl::StatusOr<Intent> IntentOf(const Game& game, const SolveResult& result) {
-  if (!result.decided.empty() && IsOrderGame(game)) return IntentLike(game, result.decided);
+  if (!result.decided.empty() && IsPriorityGame(game)) return IntentLike(game, result.decided);
   if (result.game == nullptr || result.game->options().kind != game.options().kind)
     return ReadPlan(game, result.plan);
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
@@ -75,7 +75,7 @@ absl::StatusOr<Demonstration> Play(const Game& game, SolveResult result) {
 }
 
 absl::StatusOr<SolveResult> ResultOf(const GameStart& start) {
-  OrderState end(start.game);
+  PriorityState end(start.game);
   PlayOn(end, start.intent);
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*start.game, end.ToPlan()));
   result.actions.assign(end.actions().begin(), end.actions().end());
@@ -110,16 +110,16 @@ absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& pr
   return results;
 }
 
-absl::Status AddOrderStarts(const Game& game, const Deadline& deadline,
-                            std::vector<SolveResult>& results) {
-  if (!IsOrderGame(game)) return absl::OkStatus();
+absl::Status AddPriorityStarts(const Game& game, const Deadline& deadline,
+                               std::vector<SolveResult>& results) {
+  if (!IsPriorityGame(game)) return absl::OkStatus();
   const auto styled = std::find_if(results.begin(), results.end(), [](const SolveResult& result) {
     return !result.decided.empty();
   });
   std::optional<FollowedPlan> followed;
   if (styled != results.end()) followed = {styled->plan, styled->decided};
   bool had = false;
-  for (const GameStart& start : OrderStarts(game, followed ? &*followed : nullptr, deadline)) {
+  for (const GameStart& start : PriorityStarts(game, followed ? &*followed : nullptr, deadline)) {
     // Greedy's game in `game` itself is among the results. The first that follows is the best.
     if (start.follows ? had : start.game->options() == game.options()) continue;
     had |= start.follows;
@@ -134,7 +134,7 @@ std::shared_ptr<const Game> MostPromising(const std::shared_ptr<const Game>& gam
   std::shared_ptr<const Game> best = game;
   int64_t least_ps = std::numeric_limits<int64_t>::max();
   for (const SolveResult& result : results) {
-    if (!IsOrderGame(*game) || result.game == nullptr || !IsOrderGame(*result.game) ||
+    if (!IsPriorityGame(*game) || result.game == nullptr || !IsPriorityGame(*result.game) ||
         result.report.latency_ps >= least_ps)
       continue;
     GameOptions options = result.game->options();
@@ -162,7 +162,7 @@ absl::StatusOr<Demonstrations> DemonstrationsFor(const SolveProblem& problem, co
   MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
                       AskDemonstrators(problem, config.demonstration_decisions,
                                        MixSeeds(seed, kDemonstrationStream), cancel));
-  MG_RETURN_IF_ERROR(AddOrderStarts(*problem.game, Deadline(0, cancel), results));
+  MG_RETURN_IF_ERROR(AddPriorityStarts(*problem.game, Deadline(0, cancel), results));
   Demonstrations demonstrations = {MostPromising(problem.game, results), {}};
   MG_ASSIGN_OR_RETURN(demonstrations.all, Demonstrate(*demonstrations.game, std::move(results)));
   return demonstrations;

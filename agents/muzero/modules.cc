@@ -218,8 +218,7 @@ PredictionImpl::PredictionImpl(const ObservationShape& shape, const Config& conf
   state_ = register_module("state", nn::Linear(config.width, depth));
   item_ = register_module("item", nn::Linear(shape.item_features, depth));
   action_ = register_module("action", nn::Linear(ActionFeaturesSeen(shape), depth));
-  service_ =
-      register_parameter("service", torch::zeros({shape.num_actions / shape.num_asked, depth}));
+  mode_ = register_parameter("mode", torch::zeros({shape.num_actions / shape.num_asked, depth}));
   second_ = register_module("second", nn::Linear(depth, depth));
   policy_ = register_module("policy_end", nn::Linear(depth, 1));
   trunk_ = register_module("trunk", nn::Linear(config.width, config.width));
@@ -228,11 +227,11 @@ PredictionImpl::PredictionImpl(const ObservationShape& shape, const Config& conf
 
 torch::Tensor PredictionImpl::Policy(const torch::Tensor& hidden, const torch::Tensor& seen) {
   const auto& s = shape_;
-  const int64_t rows = hidden.size(0), services = service_.size(0), depth = service_.size(1);
+  const int64_t rows = hidden.size(0), modes = mode_.size(0), depth = mode_.size(1);
   const auto actions = SeenActions(seen, s);
   const auto of_item = item_->forward(AskedItems(seen, s)) + state_->forward(hidden).unsqueeze(1);
-  auto first = action_->forward(actions).view({rows, s.num_asked, services, depth});
-  first.add_(of_item.unsqueeze(2)).add_(service_).relu_();
+  auto first = action_->forward(actions).view({rows, s.num_asked, modes, depth});
+  first.add_(of_item.unsqueeze(2)).add_(mode_).relu_();
   return policy_->forward(second_->forward(first).relu_()).view({rows, s.num_actions}) +
          BaselineLead(s) * actions.select(2, s.action_features + kTakenFirst);
 }

@@ -2,7 +2,7 @@
 // other source of this folder includes Torch.
 //
 //   representation   observation [rows, size] -> hidden state [rows, width]. Items, which are the
-//                    accesses of the time game or the runs of the order game, and slices of the
+//                    accesses of the time game or the runs of the priority game, and slices of the
 //                    occupancy picture become tokens. Those that the game asks about, the current
 //                    access or the candidates, attend to all. The result makes the hidden state,
 //                    together with the first and the mean of what is asked about, the mean and the
@@ -14,7 +14,7 @@
 //                    hidden state -> distribution of the value
 //
 // The policy has one head for all actions. It reads the hidden state, what the observation says of
-// the action and of the item that it takes, and which service it is. So what is learned of one
+// the action and of the item that it takes, and which mode it is. So what is learned of one
 // candidate holds for all. What the baseline took first begins with a lead, and the head learns
 // where to part from it.
 //
@@ -109,7 +109,7 @@ class PredictionImpl : public torch::nn::Module {
   ObservationShape shape_;
   torch::nn::Linear state_{nullptr}, item_{nullptr}, action_{nullptr}, second_{nullptr},
       policy_{nullptr}, trunk_{nullptr}, value_{nullptr};
-  torch::Tensor service_;
+  torch::Tensor mode_;
 };
 TORCH_MODULE(Prediction);
 

@@ -9,8 +9,8 @@
 #include "agents/muzero/value_scale.h"
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/state.h"
 
 namespace mallocgame::muzero {
@@ -22,7 +22,7 @@ using training::WriteBytes;
 int64_t AccessesOf(const Run& run) { return run.last - run.first + 1; }
 
 // Shares what `run` saves among the runs that it can be split into.
-void ShareAmongParts(const OrderTables& tables, int32_t run, std::vector<int64_t>& saved) {
+void ShareAmongParts(const PriorityTables& tables, int32_t run, std::vector<int64_t>& saved) {
   for (const int32_t part : tables.runs[run].parts) {
     if (part < 0) continue;
     saved[part] = saved[run] * AccessesOf(tables.runs[part]) / AccessesOf(tables.runs[run]);
@@ -49,8 +49,8 @@ absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game,
   task.baseline_ = std::move(baseline);
   task.baseline_ps_ = (*end)->latency_ps();
   task.unit_ps_ = 1e-3 * static_cast<double>(std::max<int64_t>(1, task.baseline_ps_));
-  if (task.game_->options().kind == GameKind::kOrder)
-    task.ReadOrderGame(static_cast<const OrderState&>(**end));
+  if (task.game_->options().kind == GameKind::kPriority)
+    task.ReadPriorityGame(static_cast<const PriorityState&>(**end));
   else
     task.ReadTimeGame();
   return task;
@@ -69,15 +69,15 @@ void Task::ReadTimeGame() {
 
 // The last decision makes up for stalls that no decision before it knew of. It counts only at the
 // end.
-void Task::ReadOrderGame(const OrderState& end) {
-  const OrderTables& tables = end.tables();
-  const absl::Span<const OrderState::Decided> decided = end.decided();
+void Task::ReadPriorityGame(const PriorityState& end) {
+  const PriorityTables& tables = end.tables();
+  const absl::Span<const PriorityState::Decided> decided = end.decided();
   saved_by_run_.assign(tables.runs.size(), 0);
   choices_.resize(tables.runs.size());
   for (size_t i = decided.size(); i-- > 0;) {
-    const auto [run, service, latency_ps, stall_ps] = decided[i];
-    choices_[run] = {static_cast<uint8_t>(service), static_cast<int32_t>(i)};
-    if (service == Service::kSplit) {
+    const auto [run, mode, latency_ps, stall_ps] = decided[i];
+    choices_[run] = {static_cast<uint8_t>(mode), static_cast<int32_t>(i)};
+    if (mode == Mode::kSplit) {
       for (const int32_t part : tables.runs[run].parts)
         if (part >= 0) saved_by_run_[run] += saved_by_run_[part];
       continue;
@@ -92,8 +92,9 @@ int64_t Task::BaselineAt(const Position& position) const {
   if (game_->options().kind == GameKind::kTime)
     return latency_by_access_[static_cast<const State&>(position).current_access().index()];
   int64_t latency_ps = game_->all_main_ps();
-  for (const OrderState::Decided& decided : static_cast<const OrderState&>(position).decided()) {
-    if (decided.service != Service::kSplit) latency_ps -= saved_by_run_[decided.run];
+  for (const PriorityState::Decided& decided :
+       static_cast<const PriorityState&>(position).decided()) {
+    if (decided.mode != Mode::kSplit) latency_ps -= saved_by_run_[decided.run];
   }
   return latency_ps;
 }
@@ -124,13 +125,13 @@ void Task::WriteBaseline(const Position& position, float* out) const {
     if (turn != kNever) std::fill_n(out + action * kBaselineFeatures, kBaselineFeatures, 1.0F);
     return;
   }
-  const auto candidates = static_cast<const OrderState&>(position).candidates();
+  const auto candidates = static_cast<const PriorityState&>(position).candidates();
   int first = -1;
   int32_t first_turn = kNever;
   for (size_t c = 0; c < candidates.size() && candidates[c] >= 0; ++c) {
-    const auto& [service, turn] = choices_[candidates[c]];
+    const auto& [mode, turn] = choices_[candidates[c]];
     if (turn == kNever) continue;
-    const int action = OrderAction(static_cast<int>(c), static_cast<Service>(service));
+    const int action = PriorityAction(static_cast<int>(c), mode);
     out[action * kBaselineFeatures] = 1;
     if (turn < first_turn) {
       first_turn = turn;
@@ -156,7 +157,7 @@ absl::StatusOr<std::shared_ptr<const Game>> ReadOwnGame(
     absl::string_view& in, const std::shared_ptr<const Program>& program, const Hardware& hardware,
     const Config& config) {
   GameOptions options = config.game_options();
-  if (options.kind == GameKind::kOrder) {
+  if (options.kind == GameKind::kPriority) {
     std::vector<int64_t> forbidden;
     MG_RETURN_IF_ERROR(ReadBytes(in, options.min_buffer_bytes));
     MG_RETURN_IF_ERROR(ReadBytes(in, options.bytes_weight));

@@ -28,8 +28,8 @@
 #include "absl/types/span.h"
 #include "agents/muzero/config.h"
 #include "mallocgame/game/observation.h"
-#include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/game/priority/priority_state.h"
 
 namespace mallocgame::muzero {
 
@@ -49,7 +49,7 @@ class Task {
   int64_t baseline_ps() const { return baseline_ps_; }
 
   // The lead of `position` over the baseline, in units: at the same access in the time game, with
-  // the same accesses decided in the order game. At the end it is LeadOf its latency.
+  // the same accesses decided in the priority game. At the end it is LeadOf its latency.
   double Lead(const Position& position) const;
   // The lead of a finished game of this latency.
   double LeadOf(int64_t latency_ps) const {
@@ -62,7 +62,7 @@ class Task {
       : game_(std::move(game)), observer_(std::move(observer)) {}
 
   void ReadTimeGame();
-  void ReadOrderGame(const OrderState& end);
+  void ReadPriorityGame(const PriorityState& end);
   int64_t BaselineAt(const Position& position) const;
   void WriteBaseline(const Position& position, float* out) const;
 
@@ -73,13 +73,13 @@ class Task {
   // In the time game, for each access: the baseline's latency when it decided about that access or
   // a later one.
   std::vector<int64_t> latency_by_access_;
-  // In the order game, for each run: what the baseline saves over its accesses. Where the baseline
+  // In the priority game, for each run: what the baseline saves over its accesses. Where the baseline
   // decided about a longer run, the accesses share what that saves evenly.
   std::vector<int64_t> saved_by_run_;
   // What the baseline does with each access, or each run, and when; kNever where it decides nothing
   // about it.
   struct Choice {
-    uint8_t action = 0;  // or service
+    uint8_t action = 0;  // or mode
     int32_t turn = kNever;
   };
   static constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
@@ -88,7 +88,7 @@ class Task {
 };
 
 // A game that is played instead of the one of the config's options, as bytes and back, without its
-// program: an order game has weights of importance of its own, and may leave out buffers.
+// program: a priority game has weights of importance of its own, and may leave out buffers.
 void WriteOwnGame(const Game& game, std::string& out);
 absl::StatusOr<std::shared_ptr<const Game>> ReadOwnGame(
     absl::string_view& in, const std::shared_ptr<const Program>& program, const Hardware& hardware,
@@ -103,11 +103,11 @@ absl::StatusOr<Task> ReadTask(absl::string_view& in, const std::shared_ptr<const
 inline constexpr int kBaselineFeatures = 2;  // of each action
 inline constexpr int kLeadFeatures = 2;
 
-// A decision of the order game takes several times as long as one of the time game. Where decisions
+// A decision of the priority game takes several times as long as one of the time game. Where decisions
 // are counted to limit time, it counts as so many.
-inline constexpr int kOrderDecision = 4;
+inline constexpr int kPriorityDecision = 4;
 inline int CountOfDecision(const Game& game) {
-  return game.options().kind == GameKind::kOrder ? kOrderDecision : 1;
+  return game.options().kind == GameKind::kPriority ? kPriorityDecision : 1;
 }
 
 // Plays on while there is one legal action only.

@@ -79,7 +79,7 @@ class Trainer {
 
   // The best plan of problem i. FailedPrecondition before the first step.
   virtual absl::StatusOr<SolveResult> Best(size_t i) const = 0;
-  // The best game that was played of problem i, in the game of the config. An order game may have
+  // The best game that was played of problem i, in the game of the config. A priority game may have
   // other weights of importance, or forbid the largest buffers: the one that is most promising is
   // played (demonstrations.h).
   virtual absl::StatusOr<SolveResult> BestGame(size_t i) const = 0;

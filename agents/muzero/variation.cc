@@ -9,8 +9,8 @@
 
 #include "agents/mcts/rollout_policy.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/search/anneal.h"
 #include "mallocgame/search/game_search.h"
 
@@ -103,12 +103,12 @@ Changes DrawChanges(const std::vector<Proposal>& proposals, Rng& rng) {
 class Varying {
  public:
   Varying(const Task& task, const Start& start)
-      : task_(task), order_(task.game().options().kind == GameKind::kOrder),
+      : task_(task), order_(task.game().options().kind == GameKind::kPriority),
         search_(task.game(), IntentFor(task.game(), start)) {
     const std::unique_ptr<Position> position = task.game().Start();
     for (const uint8_t action : start.actions) {
       if (order_) {
-        const auto candidates = static_cast<const OrderState&>(*position).candidates();
+        const auto candidates = static_cast<const PriorityState&>(*position).candidates();
         shown_.emplace_back(candidates.begin(), candidates.end());
       }
       MG_CHECK(position->Apply(action).ok());
@@ -171,11 +171,11 @@ class Varying {
   }
 
   Mode ModeOf(const Proposal& proposal) const {
-    return order_ ? static_cast<Mode>(proposal.action % kServices)
+    return order_ ? static_cast<Mode>(proposal.action % kActionModes)
                   : mallocgame::ModeOf(static_cast<Action>(proposal.action));
   }
   int32_t SegmentOf(const Proposal& proposal) const {
-    return order_ ? shown_[proposal.decision][proposal.action / kServices]
+    return order_ ? shown_[proposal.decision][proposal.action / kActionModes]
                   : taken_[proposal.decision];
   }
   BufferId BufferOf(int32_t segment) const {
@@ -204,7 +204,7 @@ class Varying {
   const Task& task_;
   bool order_;
   GameSearch search_;
-  // For each decision of the game to be varied: of an order game the candidates that it saw; and
+  // For each decision of the game to be varied: of a priority game the candidates that it saw; and
   // the segment that it took.
   std::vector<std::vector<int32_t>> shown_;
   std::vector<int32_t> taken_;

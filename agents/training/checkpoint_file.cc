@@ -19,9 +19,9 @@ std::string KindOf(absl::string_view agent) {
 
 std::string FirstLine(absl::string_view agent, int format_version, GameKind game,
                       int observation_version) {
-  std::string line =
-      absl::StrCat(KindOf(agent), format_version,
-                   game == GameKind::kOrder ? ", order rules " : ", rules ", RulesVersionOf(game));
+  std::string line = absl::StrCat(KindOf(agent), format_version,
+                                  game == GameKind::kPriority ? ", priority rules " : ", rules ",
+                                  RulesVersionOf(game));
   if (observation_version != 0) absl::StrAppend(&line, ", observation ", observation_version);
   return absl::StrCat(line, "\n");
 }
@@ -42,7 +42,7 @@ absl::StatusOr<OpenedCheckpoint> OpenCheckpoint(absl::string_view agent, int for
     return absl::InvalidArgumentError(absl::StrCat("not a checkpoint of the ", agent, " agent"));
   }
   const GameKind game =
-      absl::StrContains(line, ", order rules ") ? GameKind::kOrder : GameKind::kTime;
+      absl::StrContains(line, ", priority rules ") ? GameKind::kPriority : GameKind::kTime;
   const std::string expected = FirstLine(agent, format_version, game, observation_version);
   if (absl::StrCat(line, "\n") != expected) {
     return absl::InvalidArgumentError(absl::StrCat("the checkpoint is of another version: found '",

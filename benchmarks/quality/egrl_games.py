@@ -1,4 +1,4 @@
-"""What EGRL finds on the TPU's games: a level for each tensor, or a service and turn for each run.
+"""What EGRL finds on the TPU's games: a level for each tensor, or a mode and turn for each run.
 
 It makes a table of docs/results/egrl.md.
 
@@ -6,7 +6,7 @@ It makes a table of docs/results/egrl.md.
                                             [--jobs 1 | --ray ADDRESS] [PROGRAM ...]
 
 Every method grades the same number of maps of each program, by default of all contended ones, and
-all but annealing know the map of XLA's plan where a map can say it. `anneal` plays as many order
+all but annealing know the map of XLA's plan where a map can say it. `anneal` plays as many priority
 games, which it begins as it always does. Keeps every run in FOLDER, as placement.py does, and goes
 on from there.
 
@@ -29,9 +29,9 @@ from mallocgame.programs import suite
 
 # (game, method), by the title of its column.
 COLUMNS = {
-    "EGRL, runs": ("order-game", "egrl"),
-    "evolution alone": ("order-game", "evolution-only"),
-    "policy gradient alone": ("order-game", "gradient-only"),
+    "EGRL, runs": ("priority-game", "egrl"),
+    "evolution alone": ("priority-game", "evolution-only"),
+    "policy gradient alone": ("priority-game", "gradient-only"),
     "EGRL, tensors": ("time-game", "egrl"),
 }
 ANNEAL = "anneal"
@@ -39,7 +39,7 @@ ANNEAL = "anneal"
 
 def logs_of(bench: Bench, program_name: str, title: str) -> NDArray[np.float64]:
     """Natural logarithms of speed-ups over XLA, [seeds]."""
-    program = bench.problem("order-game", program_name).program
+    program = bench.problem("priority-game", program_name).program
     xla_ps = mg.simulate(program, program.xla_plan).latency_ps
     if title == ANNEAL:
         found = [annealed_ps(program, bench.evaluations, seed) for seed in range(bench.seeds)]
@@ -51,7 +51,7 @@ def logs_of(bench: Bench, program_name: str, title: str) -> NDArray[np.float64]:
 
 
 def annealed_ps(program: mg.Program, games: int, seed: int) -> int:
-    result = mg.solve(program, ANNEAL, seconds=0, evaluations=games, seed=seed, game="order")
+    result = mg.solve(program, ANNEAL, seconds=0, evaluations=games, seed=seed, game="priority")
     return result.report.latency_ps
 
 
@@ -86,7 +86,7 @@ def main() -> None:
     for program in options.programs:
         for title in titles:
             logs[title].append(logs_of(bench, program, title))
-        nodes = [bench.problem(game, program) for game in ("time-game", "order-game")]
+        nodes = [bench.problem(game, program) for game in ("time-game", "priority-game")]
         tensors, runs = (nodes[0].tensor_bytes > 0).sum(), nodes[1].num_nodes
         cells = " | ".join(f"{np.exp(logs[title][-1].mean()):.3f}" for title in titles)
         print(f"| `{program}` | {tensors} | {runs} | {cells} |", flush=True)

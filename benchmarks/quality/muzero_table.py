@@ -3,7 +3,7 @@
     python benchmarks/quality/muzero_table.py FOLDER [--seconds 120] [--seeds 0,1,2]
     [--players 'PLAYER;...'] [--controls] [--jobs 1 | --ray ADDRESS] [PROGRAM...]
 
-A player is a solver, also one of the order game (`anneal:game=order`), muzero, or muzero with
+A player is a solver, also one of the priority game (`anneal:game=priority`), muzero, or muzero with
 settings (`muzero:game=time,selection=puct`). Each has the same time on one core, with every seed.
 An agent begins from nothing, or from the networks of another one (`muzero:tuned_from=CHECKPOINT`,
 whose settings it then has unless they are given), and its demonstrations are part of its time.
@@ -38,7 +38,7 @@ from mallocgame._jobs import run_jobs
 from mallocgame._levels.scores import mean_of_levels
 from mallocgame.programs import suite
 
-OTHERS = ("anneal:game=order", "mcts:game=order", "portfolio")
+OTHERS = ("anneal:game=priority", "mcts:game=priority", "portfolio")
 CONTROLS = (  # the agent without each of its parts
     "muzero:updates=0",
     "muzero:updates=0,prior=uniform,proposals=uniform",

@@ -62,7 +62,7 @@ DRAWN = [
 MORE_FOR_ANNEALING = 25
 PLAIN = ("compiler", "first-come")  # one evaluation
 # What may stand in the place of a hierarchy: the TPU's games.
-GAMES: dict[str, Literal["time", "order"]] = {"time-game": "time", "order-game": "order"}
+GAMES: dict[str, Literal["time", "priority"]] = {"time-game": "time", "priority-game": "priority"}
 ONCE = (*PLAIN, "optimal")  # no chance
 OPTIMAL_SECONDS = 60
 

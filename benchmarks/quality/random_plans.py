@@ -109,7 +109,7 @@ def next_work(program: mg.Program) -> list[int]:
 def copies(program: mg.Program, plan: mg.Plan) -> collections.Counter[tuple[int, ...]]:
     """Returns the prefetches: buffer, begin and end, without what writing a plan changes.
 
-    A write-back is one copy that begins with its last part, and is left out where main memory has
+    An eviction is one copy that begins with its last part, and is left out where main memory has
     the value already. A preload is done at its first use. Parts of prefetches end at tiles.
     """
     work = next_work(program)

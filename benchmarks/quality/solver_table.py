@@ -24,7 +24,7 @@ from mallocgame._cli.compare import write_csv
 from mallocgame.programs import suite
 
 BRIEF = "portfolio, 1 s on one core"
-ORDER, MCTS_ORDER, MCTS_TIME = "anneal, order game", "mcts, order game", "mcts, time game"
+ORDER, MCTS_ORDER, MCTS_TIME = "anneal, priority game", "mcts, priority game", "mcts, time game"
 LEAST = {  # speed-ups over XLA's own plan, warm and cold
     "llama_1b_decode_8l_b4_kv1024.tpu_v4i": (2.26, 2.26),
     "wavernn_64steps_b8.tpu_v4i": (1.95, 1.95),
@@ -34,7 +34,7 @@ LEAST = {  # speed-ups over XLA's own plan, warm and cold
 }
 LEAST_MEAN, LEAST_COLD_MEAN, LEAST_OF_ALL, MOST_GAP = 1.208, 1.204, 1.0, 0.01
 LEAST_RENT, LEAST_BRIEF = 1.117, 1.19
-# The order game's best by search comes so near to the portfolio's on such a share of the programs;
+# The priority game's best by search comes so near to the portfolio's on such a share of the programs;
 # and tree search in it is so much better than in the time game on decoders.
 ORDER_WITHIN, ORDER_SHARE, DECODERS_GAIN = 0.005, 0.9, 1.04
 MOST_RENT_SECONDS = 0.005
@@ -64,8 +64,8 @@ def measure(program: str, path: pathlib.Path, options) -> None:
     brief = compare(program, "portfolio", 1, "no-contention", preexec_fn=one_core)
     rows += [row | {"solver": BRIEF} for row in brief]
     for name, solver, game, seconds in (
-        (ORDER, "anneal", "order", options.seconds),
-        (MCTS_ORDER, "mcts", "order", options.mcts_seconds),
+        (ORDER, "anneal", "priority", options.seconds),
+        (MCTS_ORDER, "mcts", "priority", options.mcts_seconds),
         (MCTS_TIME, "mcts", "time", options.mcts_seconds),
     ):
         found = compare(program, solver, seconds, "no-contention", game)

@@ -9,7 +9,7 @@ game of each test level: by its policy alone, and with a search for each decisio
 search without one of its parts: without the policy also with so many simulations that it takes as
 long as the search with it. All see what the agent's baseline does, and rollouts follow
 it: that is the best game of greedy, rent, styles and xla-heuristic, as far as it can be played in
-the order game in which greedy or styles is fastest. It is beside them. Keeps FOLDER/SEED.muzero
+the priority game in which greedy or styles is fastest. It is beside them. Keeps FOLDER/SEED.muzero
 and FOLDER/SEED.json, and goes on with what is missing. All machines of --ray must see FOLDER.
 Prints the interquartile mean of the scores (0 greedy, 1 best known) with 95 % intervals, by
 rliable; that of the scores less the policy's, level by level; and on how many levels each game is

@@ -207,7 +207,7 @@ std::vector<Trial> Trials(GameSearch& search, Rng& rng) {
 // Each trial is played to its end and taken back: beside the accepted game, or, as a peer, alone.
 void PlayTrials(benchmark::State& loop, const std::string& name, bool beside) {
   GameOptions options;
-  options.kind = GameKind::kOrder;
+  options.kind = GameKind::kPriority;
   options.candidates = kMaxCandidates;
   const auto game = GameWith(*MakeGame(name), options);
   GameSearch search(*game, OpenIntent(*game));
@@ -220,7 +220,7 @@ void PlayTrials(benchmark::State& loop, const std::string& name, bool beside) {
     search.Reject();
     return search.position().latency_ps();
   };
-  OrderState state(game);
+  PriorityState state(game);
   PlayOn(state, search.intent());
   const std::vector<uint8_t> accepted(state.actions().begin(), state.actions().end());
   int32_t agrees = state.num_decisions();
@@ -269,8 +269,8 @@ void RegisterAll() {
   const auto unit = benchmark::kMicrosecond;
   for (const char* name : {"wavernn_64steps_b8", "mlp_train_adam_b512", "resnet50_b1",
                            "llama_1b_decode_8l_b4_kv1024", "alphatensor_b4", "resnet50_train_b8"}) {
-    for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
-      const std::string prefix = kind == GameKind::kTime ? "" : "order/";
+    for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
+      const std::string prefix = kind == GameKind::kTime ? "" : "priority/";
       Register(prefix + "step", name, Step, kind);
       Register(prefix + "step_and_undo", name, StepAndUndo, kind);
       Register(prefix + "clone", name, Clone, kind);
@@ -278,8 +278,8 @@ void RegisterAll() {
       Register(prefix + "observe_compact", name, Observe, kind, ObservationOptions::Compact());
       Register(prefix + "64_environments", name, Environments, kind);
     }
-    Register("order/trial", name, PlayTrials, true);
-    Register("order/trial_alone", name, PlayTrials, false);
+    Register("priority/trial", name, PlayTrials, true);
+    Register("priority/trial_alone", name, PlayTrials, false);
     benchmark::RegisterBenchmark(absl::StrCat("greedy/", name).c_str(), Greedy, name)->Unit(unit);
   }
   const std::string largest = "resnet50_train_b8";

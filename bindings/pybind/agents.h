@@ -87,7 +87,7 @@ pybind11::class_<AgentHandle<Agent>> BindAgentClass(pybind11::module_& module, c
                 [agent = handle.agent](const SolveProblem& problem, const SolveLimits& limits) {
                   return agent->Solve(problem, limits);
                 },
-                portfolio_share, handle.agent->kind() == GameKind::kOrder};
+                portfolio_share, handle.agent->kind() == GameKind::kPriority};
           },
           py::arg("portfolio_share"))
       .def_property_readonly(

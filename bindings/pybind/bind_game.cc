@@ -39,8 +39,9 @@ std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<const ProgramHandle> progra
   if (actions != "full" && actions != "paper") {
     Raise(absl::InvalidArgumentError("actions: found '" + actions + "', allowed: 'full', 'paper'"));
   }
-  if (actions == "paper" && options.kind == GameKind::kOrder) {
-    Raise(absl::InvalidArgumentError("actions: found 'paper' for the order game, allowed: 'full'"));
+  if (actions == "paper" && options.kind == GameKind::kPriority) {
+    Raise(absl::InvalidArgumentError(
+        "actions: found 'paper' for the priority game, allowed: 'full'"));
   }
   options.paper_actions = actions == "paper";
   options.min_buffer_bytes = min_buffer_bytes;
@@ -138,10 +139,11 @@ void BindState(py::module_& module) {
       .def("legal_mask", &LegalMask, "A bool array: for each action, whether it is legal.")
       .def("current_access", &CurrentAccess,
            "The index into program.accesses of the access that is decided now; None when the game "
-           "is over, and in the order game.")
+           "is over, and in the priority game.")
       .def("asked_about", &AskedAboutOf,
            "The accesses that are decided about now, as [(first, last)], indices into "
-           "program.accesses: the time game's one access, twice; the order game's candidates, runs "
+           "program.accesses: the time game's one access, twice; the priority game's candidates, "
+           "runs "
            "of accesses of one buffer each. Empty when the game is over.")
       .def(
           "apply", &Apply, py::arg("action"),
@@ -206,7 +208,7 @@ void BindGame(py::module_& module) {
   module.attr("NOCOPY") = static_cast<int>(Action::kNoCopy);
   module.attr("COPY_EARLY") = static_cast<int>(Action::kCopyEarly);
   module.attr("RULES_VERSION") = kRulesVersion;
-  module.attr("ORDER_RULES_VERSION") = kOrderRulesVersion;
+  module.attr("PRIORITY_RULES_VERSION") = kPriorityRulesVersion;
 
   py::class_<GameHandle, std::shared_ptr<GameHandle>>(module, "Game",
                                                       "A program, a hardware and options. "
@@ -226,7 +228,7 @@ void BindGame(py::module_& module) {
            py::arg("required") = std::vector<int32_t>{}, py::arg("seed") = uint64_t{0},
            py::arg("game") = "time", py::arg("candidates") = 4, py::arg("bytes_weight") = 1.0,
            py::arg("time_weight") = 1.0,
-           "game: 'time' asks about each access in the order of time; 'order' shows the most "
+           "game: 'time' asks about each access in the order of time; 'priority' shows the most "
            "important open runs of accesses, `candidates` of them (1 to 51), and an action takes "
            "one and says how it is served; a run's importance is what it saves / "
            "(bytes^bytes_weight * time held^time_weight), each weight in [0, 2]. "
@@ -248,17 +250,17 @@ void BindGame(py::module_& module) {
       .def_property_readonly("hardware", [](const GameHandle& g) { return g.game->hardware(); })
       .def_property_readonly(
           "num_actions", [](const GameHandle& g) { return g.game->num_actions(); },
-          "4, or 3 with actions='paper'; in the order game 5 for each candidate.")
+          "4, or 3 with actions='paper'; in the priority game 5 for each candidate.")
       .def_property_readonly(
           "action_names", &ActionNames,
           "What each action is called: 'Drop', 'Copy', 'NoCopy' and 'CopyEarly'; "
-          "in the order game the service and the candidate, as in 'Late 2'.")
+          "in the priority game the mode and the candidate, as in 'Late 2'.")
       .def_property_readonly(
           "kind", [](const GameHandle& g) { return GameKindName(g.game->options().kind); },
-          "'time' or 'order'.")
+          "'time' or 'priority'.")
       .def_property_readonly(
           "candidates", [](const GameHandle& g) { return g.game->options().candidates; },
-          "How many runs the order game shows at a time.")
+          "How many runs the priority game shows at a time.")
       .def_property_readonly(
           "min_buffer_bytes",
           [](const GameHandle& g) { return g.game->options().min_buffer_bytes; },

@@ -86,7 +86,7 @@ struct PyGraph {
     const auto* position = dynamic_cast<const State*>(state.position.get());
     if (position == nullptr) {
       Raise(absl::InvalidArgumentError(
-          "state: found one of the order game, allowed: one of the time game"));
+          "state: found one of the priority game, allowed: one of the time game"));
     }
     observer.Write(*position, rows.mutable_data());
     return rows;
@@ -112,7 +112,7 @@ void BindObservation(py::module_& module) {
       "The columns of a row of the part `accesses` of the time game, as [(name, meaning)].");
   module.def(
       "candidate_features", [] { return Describe(CandidateFeatures()); },
-      "The columns of a row of the part `candidates` of the order game, as [(name, meaning)].");
+      "The columns of a row of the part `candidates` of the priority game, as [(name, meaning)].");
   module.def(
       "action_features",
       [](const std::string& game) { return Describe(ActionFeatures(KindOf(game))); },

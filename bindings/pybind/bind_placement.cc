@@ -235,7 +235,7 @@ void BindPlacement(py::module_& module) {
           "of_game", &PlacementOf, py::arg("game").none(false), py::arg("baseline_ps") = py::none(),
           py::arg("plan") = py::none(),
           "The placement problem in which maps are played as games. On a time game level 0 is fast "
-          "memory, level 1 main memory; on an order game nodes are runs, and levels say how they "
+          "memory, level 1 main memory; on a priority game nodes are runs, and levels say how they "
           "are served. plan: what baseline_map asks for; None: everything in level 0. baseline_ps: "
           "the latency whose speed-up counts as 1; that of baseline_map if None.")
       .def(
@@ -318,7 +318,7 @@ void BindPlacement(py::module_& module) {
           "An int32 array: the tick of each node's instruction, or of its run's first access.")
       .def_property_readonly(
           "parents", [](const PlacementHandle& p) { return ToArray(p.problem->graph().parent); },
-          "An int32 array [num_nodes] on an order game: the run that each is a part of, -1 of a "
+          "An int32 array [num_nodes] on a priority game: the run that each is a part of, -1 of a "
           "whole life. A part counts only where its parent is Split. Else empty.")
       .def_property_readonly(
           "features",
@@ -333,7 +333,8 @@ void BindPlacement(py::module_& module) {
                              "A float32 array [num_nodes, columns]; `features` names the columns.")
       .def_property_readonly(
           "edge_index", &EdgeIndex,
-          "An int32 array [2, edges]: a node, and one that reads its activations. On an order game "
+          "An int32 array [2, edges]: a node, and one that reads its activations. On a priority "
+          "game "
           "a "
           "run, and one that is a part of it, that follows from it or that it competes with "
           "(placement_graph.h).")

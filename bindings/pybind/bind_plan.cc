@@ -232,7 +232,7 @@ void BindPlan(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(TickRow, compute_ps, stall_ps, idle_ps, copied_ps, source);
   // The numbers in the column `kind` of copies.
   module.attr("PREFETCH") = static_cast<int>(CopyKind::kPrefetch);
-  module.attr("WRITE_BACK") = static_cast<int>(CopyKind::kWriteBack);
+  module.attr("EVICTION") = static_cast<int>(CopyKind::kEviction);
   BindReport(module);
   BindVerdict(module);
 
@@ -250,7 +250,7 @@ void BindPlan(py::module_& module) {
           "copies", &CopyArray,
           "A structured array in service order: part_begin, part_end i8 (bytes), "
           "residence, begin, end, replaces i4, kind u1 (0 prefetch, 1 "
-          "write-back), preload bool.")
+          "eviction), preload bool.")
       .def_property_readonly(
           "served_by", &ServedByArray,
           "An int32 array: for each access the index of the residence that serves "

@@ -141,7 +141,7 @@ void BindHardware(py::module_& module) {
                     "Turns the compiler's cycles into picoseconds.")
       .def_readonly("max_outstanding_prefetches", &Hardware::max_outstanding_prefetches,
                     "The most copies from main to fast memory whose windows may share a tick.")
-      .def_readonly("max_outstanding_write_backs", &Hardware::max_outstanding_write_backs,
+      .def_readonly("max_outstanding_evictions", &Hardware::max_outstanding_evictions,
                     "The most copies from fast to main memory whose windows may share a tick.")
       .def_readonly("max_preloads", &Hardware::max_preloads,
                     "The most entry parameters that may be in fast memory before the start.")

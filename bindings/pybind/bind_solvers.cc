@@ -306,7 +306,7 @@ void BindSolvers(py::module_& module) {
       .def_readonly("name", &NamedSolver::name)
       .def_property_readonly("game", [](const NamedSolver& solver) {
         return std::string(
-            GameKindName(solver.takes_order_games ? GameKind::kOrder : GameKind::kTime));
+            GameKindName(solver.takes_priority_games ? GameKind::kPriority : GameKind::kTime));
       });
   py::class_<ResultHandle>(module, "SolveResult", "A solver's plan and what is known about it.")
       .def_property_readonly("plan", [](const ResultHandle& r) { return r.result.plan; })
@@ -395,7 +395,7 @@ void BindSolvers(py::module_& module) {
       "float64 [actions of the game]: for each action, 1 - latency / all-main latency of the "
       "game that takes it and plays on; NaN for an illegal one. Rent at `prices` plays on, "
       "greedy without. InvalidInputError: the prices are not of the program's ticks, or the "
-      "state is of the order game and there are prices.");
+      "state is of the priority game and there are prices.");
   module.def("no_contention_ps", &NoContention, py::arg("program"),
              py::arg("hardware") = py::none(),
              "Each instruction at its least price, no copies: no valid plan has a latency below. "

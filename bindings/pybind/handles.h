@@ -95,12 +95,12 @@ inline std::shared_ptr<const GameHandle> PlayedGame(std::shared_ptr<const GameHa
       GameHandle{std::move(program), result.game, asked->seed});
 }
 
-// "time" or "order", else InvalidInputError.
+// "time" or "priority", else InvalidInputError.
 inline GameKind KindOf(const std::string& name) {
-  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
     if (name == GameKindName(kind)) return kind;
   }
-  Raise(absl::InvalidArgumentError("game: found '" + name + "', allowed: 'time', 'order'"));
+  Raise(absl::InvalidArgumentError("game: found '" + name + "', allowed: 'time', 'priority'"));
 }
 
 // `hardware` None: the program's own.

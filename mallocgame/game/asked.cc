@@ -1,7 +1,7 @@
 #include "mallocgame/game/asked.h"
 
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/state.h"
 
 namespace mallocgame {
@@ -12,7 +12,7 @@ std::vector<AccessRun> AskedAbout(const Position& position) {
     const AccessId access = static_cast<const State&>(position).current_access();
     return {{access, access}};
   }
-  const auto& state = static_cast<const OrderState&>(position);
+  const auto& state = static_cast<const PriorityState&>(position);
   std::vector<AccessRun> runs;
   for (const int32_t index : state.candidates()) {
     if (index < 0) break;

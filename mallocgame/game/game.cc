@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/order/order_state.h"
-#include "mallocgame/game/order/order_tables.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/priority/priority_tables.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/game/tables.h"
 
@@ -19,10 +19,10 @@ const char* ActionName(Action action) {
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
-const char* GameKindName(GameKind kind) { return kind == GameKind::kTime ? "time" : "order"; }
+const char* GameKindName(GameKind kind) { return kind == GameKind::kTime ? "time" : "priority"; }
 
 int NumActions(const GameOptions& options) {
-  if (options.kind == GameKind::kOrder) return options.candidates * kServices;
+  if (options.kind == GameKind::kPriority) return options.candidates * kActionModes;
   return options.paper_actions ? kPaperActions : kActions;
 }
 
@@ -106,9 +106,9 @@ Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware,
   all_main_ps_ = tables_->all_main_before.back();
   num_actions_ = NumActions(options_);
   if (options_.kind == GameKind::kTime) return;
-  order_tables_ = std::make_unique<const OrderTables>(*this);
+  priority_tables_ = std::make_unique<const PriorityTables>(*this);
   // A run is decided or split, and there are as many splits as cuts.
-  max_decisions_ = static_cast<int>(order_tables_->runs.size());
+  max_decisions_ = static_cast<int>(priority_tables_->runs.size());
 }
 
 Game::~Game() = default;
@@ -124,15 +124,16 @@ State Game::InitialState() const {
 }
 
 std::unique_ptr<Position> Game::Start() const {
-  if (options_.kind == GameKind::kOrder) return std::make_unique<OrderState>(shared_from_this());
+  if (options_.kind == GameKind::kPriority)
+    return std::make_unique<PriorityState>(shared_from_this());
   return std::make_unique<State>(shared_from_this());
 }
 
 std::string Game::ActionText(int action) const {
   if (action < 0 || action >= num_actions_) return "unknown";
   if (options_.kind == GameKind::kTime) return ActionName(static_cast<Action>(action));
-  return absl::StrCat(ServiceName(static_cast<Service>(action % kServices)), " ",
-                      action / kServices);
+  return absl::StrCat(ModeName(static_cast<Mode>(action % kActionModes)), " ",
+                      action / kActionModes);
 }
 
 }  // namespace mallocgame

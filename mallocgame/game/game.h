@@ -7,7 +7,7 @@
 //   Drop       The access is served from main memory.
 //   Copy       A read: the buffer is prefetched in the latest window of the copy channel that hides
 //              the copy; if there is none, the program stalls. A write: the value is made in fast
-//              memory and written back. A loop's entry: the buffer is prefetched before the loop
+//              memory and evicted. A loop's entry: the buffer is prefetched before the loop
 //              and kept over it.
 //   NoCopy     A read: the residence of the previous access is kept until now; or, at the first
 //              read of an entry parameter, the buffer is preloaded. A write: the value is made in
@@ -42,24 +42,24 @@ inline constexpr int kActions = 4;
 inline constexpr int kPaperActions = 3;  // with GameOptions::paper_actions: without CopyEarly
 const char* ActionName(Action action);   // "Drop" ...
 
-// The versions of the rules of the time game and of the order game. A version changes with every
+// The versions of the rules of the time game and of the priority game. A version changes with every
 // change of a rule of its game; a logged game is replayed under the version that it names.
 inline constexpr int kRulesVersion = 1;
-inline constexpr int kOrderRulesVersion = 3;
+inline constexpr int kPriorityRulesVersion = 3;
 
 // Which game is played: the time game asks about each access in the order of time (game/state.h),
-// the order game about residences in the order of importance (game/order/order_state.h). Both end
+// the priority game about residences in the order of importance (game/priority/priority_state.h). Both end
 // in plans of the same program, priced in the same way.
-enum class GameKind : uint8_t { kTime, kOrder };
-const char* GameKindName(GameKind kind);  // "time", "order"
+enum class GameKind : uint8_t { kTime, kPriority };
+const char* GameKindName(GameKind kind);  // "time", "priority"
 inline int RulesVersionOf(GameKind kind) {
-  return kind == GameKind::kTime ? kRulesVersion : kOrderRulesVersion;
+  return kind == GameKind::kTime ? kRulesVersion : kPriorityRulesVersion;
 }
 inline constexpr int kMaxCandidates = 51;  // of GameOptions::candidates
 
 struct GameOptions {
   GameKind kind = GameKind::kTime;
-  // The next three are of the order game. So many runs are shown at a time, 1 to 51.
+  // The next three are of the priority game. So many runs are shown at a time, 1 to 51.
   int candidates = 4;
   // The importance of a run is what it saves / (its bytes^bytes_weight * the time that it is
   // held^time_weight), each weight in [0, 2]. With 1 and 1 the best use of space comes first, with
@@ -83,7 +83,7 @@ int NumActions(const GameOptions& options);
 class Position;
 class State;
 struct GameTables;
-struct OrderTables;
+struct PriorityTables;
 
 // A program, a hardware and options. Immutable: shared by all its states and by threads.
 class Game : public std::enable_shared_from_this<Game> {
@@ -113,7 +113,7 @@ class Game : public std::enable_shared_from_this<Game> {
   const GameOptions& options() const { return options_; }
   const CostModel& cost_model() const { return cost_model_; }
   int num_actions() const { return num_actions_; }
-  // What an action in [0, num_actions()) is called: "Copy"; in the order game "Late 2", the service
+  // What an action in [0, num_actions()) is called: "Copy"; in the priority game "Late 2", the mode
   // and the candidate.
   std::string ActionText(int action) const;
   // Bytes that residences may use: the capacity of fast memory less the share keep_free, rounded
@@ -131,8 +131,8 @@ class Game : public std::enable_shared_from_this<Game> {
   // What the rules look up, computed once. For the code of this folder: mallocgame/game/tables.h,
   // which defines the type, is private.
   const GameTables& tables() const { return *tables_; }
-  // The same of the order game, which the game must be; mallocgame/game/order/order_tables.h.
-  const OrderTables& order_tables() const { return *order_tables_; }
+  // The same of the priority game, which the game must be; mallocgame/game/priority/priority_tables.h.
+  const PriorityTables& priority_tables() const { return *priority_tables_; }
 
  private:
   // `known`, if not null, is a game of the same instructions, in which tick t is order[t].
@@ -147,7 +147,7 @@ class Game : public std::enable_shared_from_this<Game> {
   std::vector<bool> in_main_;  // one for each access
   int num_actions_ = kActions;
   std::unique_ptr<const GameTables> tables_;
-  std::unique_ptr<const OrderTables> order_tables_;  // null in the time game
+  std::unique_ptr<const PriorityTables> priority_tables_;  // null in the time game
   int64_t all_main_ps_ = 0;
   int max_decisions_ = 0;
 };

@@ -41,9 +41,9 @@ ActionEffect State::ConsiderCopy(const Decision& d) const {
   if (d.inside_forbidden) return effect;
   Tick end = d.kind == AccessKind::kLoopEntry ? d.loop_exit : d.tick + 1;
   if (d.writes) {
-    effect.write_back_end = CertainEnd(end, copy_ps);
-    if (effect.write_back_end == 0 || !HasRoom(true, end, effect.write_back_end)) return effect;
-    end = effect.write_back_end;
+    effect.eviction_end = CertainEnd(end, copy_ps);
+    if (effect.eviction_end == 0 || !HasRoom(true, end, effect.eviction_end)) return effect;
+    end = effect.eviction_end;
   }
   if (d.kind == AccessKind::kWrite ? ReplacedWrite(d) == nullptr : !b.has_value) {
     if (!d.replaced_only) PlaceNew(d, d.tick, end, &effect);
@@ -152,26 +152,26 @@ void State::Extend(const Decision& d, Tick end, ActionEffect* effect) const {
                                    tables_->reserved.Most(b.resident_end, effect->end) <= b.offset;
 }
 
-bool State::HasRoom(bool write_back, Tick begin, Tick end) const {
-  const int32_t limit = write_back ? game_->hardware().max_outstanding_write_backs
-                                   : game_->hardware().max_outstanding_prefetches;
+bool State::HasRoom(bool eviction, Tick begin, Tick end) const {
+  const int32_t limit = eviction ? game_->hardware().max_outstanding_evictions
+                                 : game_->hardware().max_outstanding_prefetches;
   const uint8_t* const counts = under_way_.data();
-  return std::all_of(counts + UnderWayAt(write_back, begin), counts + UnderWayAt(write_back, end),
+  return std::all_of(counts + UnderWayAt(eviction, begin), counts + UnderWayAt(eviction, end),
                      [&](uint8_t count) { return count < limit; });
 }
 
 // The tick from which the bytes that a prefetch for `d` takes are in main memory; the tick of `d`
-// if their write-back must be waited for.
+// if their eviction must be waited for.
 Tick State::MainSince(const Decision& d) const {
   const Decision* replaced = ReplacedWrite(d);
   const int32_t of = replaced != nullptr ? tables_->decisions[replaced->source].buffer : d.buffer;
   const BufferState& b = buffers_[of];
-  if (b.write_back_begin == 0) return b.main_since;
-  const Tick done = windows_.ServedBy(b.write_back_end_ps, b.write_back_begin);
+  if (b.eviction_begin == 0) return b.main_since;
+  const Tick done = windows_.ServedBy(b.eviction_end_ps, b.eviction_begin);
   return std::min(done, d.tick);
 }
 
-// The first tick before which a write-back that begins at `begin` is done, together with the copies
+// The first tick before which an eviction that begins at `begin` is done, together with the copies
 // queued before it, whatever is decided from now on; 0 if that is not certain within its segment.
 Tick State::CertainEnd(Tick begin, int64_t length_ps) const {
   const Program& program = game_->program();
@@ -182,7 +182,7 @@ Tick State::CertainEnd(Tick begin, int64_t length_ps) const {
   int64_t ahead = 0;
   for (size_t i = upcoming_.size(); i-- > 0;) {
     const size_t buffer = upcoming_[i];
-    if (buffers_[buffer].write_back_begin == begin) ahead += tables_->buffers[buffer].copy_ps;
+    if (buffers_[buffer].eviction_begin == begin) ahead += tables_->buffers[buffer].copy_ps;
   }
   int64_t start = certain[begin];
   if (next_tick) {

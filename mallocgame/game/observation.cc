@@ -9,8 +9,8 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/demand.h"
 #include "mallocgame/game/feature_scale.h"
-#include "mallocgame/game/order/order_observation.h"
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_observation.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/tables.h"
 
 namespace mallocgame {
@@ -73,7 +73,7 @@ constexpr Feature kActionFeatures[] = {
     {"transfer", "1 if it books a prefetch"},
     {"extend", "1 if it keeps the previous access's residence"},
     {"preload", "1 if it takes a preload"},
-    {"write_back", "1 if it books a write-back"},
+    {"eviction", "1 if it books an eviction"},
     {"space",
      "log2(1 + 2^32 x) / 32, where x is the share of all bytes of fast memory over all of the "
      "all-main time that the residence takes in addition"},
@@ -99,9 +99,9 @@ constexpr Feature kScalarFeatures[] = {
     {"taken", "share of fast memory that is taken now"},
     {"largest_free", "size of the largest range that is free from now on / capacity"},
     {"preloads_left", "share of the preloads that are left"},
-    {"backlog", "time(service of the copies that are booked and not served yet)"},
+    {"backlog", "time(mode of the copies that are booked and not served yet)"},
     {"prefetches", "copies to fast memory under way now / the most allowed"},
-    {"write_backs", "copies to main memory under way now / the most allowed"},
+    {"evictions", "copies to main memory under way now / the most allowed"},
     {"capacity", "bytes(capacity of fast memory)"},
     {"decisions", "ticks(accesses the game can ask about)"},
     {"all_main", "time(all-main latency)"},
@@ -134,11 +134,11 @@ absl::Status CheckOptions(const ObservationOptions& options) {
 
 absl::Span<const Feature> AccessFeatures() { return kAccessFeatures; }
 absl::Span<const Feature> ActionFeatures(GameKind kind) {
-  if (kind == GameKind::kOrder) return OrderActionFeatures();
+  if (kind == GameKind::kPriority) return PriorityActionFeatures();
   return kActionFeatures;
 }
 absl::Span<const Feature> ScalarFeatures(GameKind kind) {
-  if (kind == GameKind::kOrder) return OrderScalarFeatures();
+  if (kind == GameKind::kPriority) return PriorityScalarFeatures();
   return kScalarFeatures;
 }
 
@@ -156,9 +156,10 @@ std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options
   const auto columns = [](absl::Span<const Feature> features) {
     return static_cast<int>(features.size());
   };
-  const bool order = kind == GameKind::kOrder;
+  const bool order = kind == GameKind::kPriority;
   if (order) {
-    add("candidates", {num_actions / kServices + options.neighbours, columns(CandidateFeatures())});
+    add("candidates",
+        {num_actions / kActionModes + options.neighbours, columns(CandidateFeatures())});
   } else {
     add("accesses", {2 * options.neighbours + 1, columns(AccessFeatures())});
   }
@@ -188,8 +189,8 @@ Observer::Observer(std::shared_ptr<const Game> game, const ObservationOptions& o
     for (int n : part.shape) length *= n;
     size_ = part.offset + length;
   }
-  if (kind == GameKind::kOrder) {
-    order_ = std::make_shared<const OrderObserver>(*game_, options_, prices_);
+  if (kind == GameKind::kPriority) {
+    order_ = std::make_shared<const PriorityObserver>(*game_, options_, prices_);
   } else {
     demand_ = std::make_shared<const Demand>(*game_);
     MakeRows();
@@ -259,7 +260,7 @@ void Observer::MakeRows() {
 
 void Observer::Write(const Position& position, float* out) const {
   if (order_ != nullptr) {
-    order_->Write(static_cast<const OrderState&>(position), out);
+    order_->Write(static_cast<const PriorityState&>(position), out);
   } else {
     WriteTimeGame(static_cast<const State&>(position), out);
   }
@@ -355,7 +356,7 @@ void Observer::WriteActions(const State& state, const StateView& view, float* ou
     row[ActionColumn("transfer")] = effect.transfer;
     row[ActionColumn("extend")] = effect.extend;
     row[ActionColumn("preload")] = effect.preload;
-    row[ActionColumn("write_back")] = effect.write_back_end != 0;
+    row[ActionColumn("eviction")] = effect.eviction_end != 0;
     WriteDemand(view, d, effect, row);
   }
 }
@@ -381,8 +382,8 @@ void Observer::WriteDemand(const StateView& view, const Decision& d, const Actio
     copy_ps += before.copy_ps;
     idle_ps += static_cast<double>(view.windows.FreePs(effect.window.begin));
   }
-  if (effect.write_back_end != 0) {
-    const Tick from = d.UsedUntil(), until = effect.write_back_end;
+  if (effect.eviction_end != 0) {
+    const Tick from = d.UsedUntil(), until = effect.eviction_end;
     copy_ps += demand_->Over(from, until, now).copy_ps;
     idle_ps +=
         static_cast<double>(tables.certain_idle_before[until] - tables.certain_idle_before[from]);
@@ -396,8 +397,8 @@ void Observer::WriteRent(const Decision& d, const ActionEffect& effect, int64_t 
   double channel = 0;
   if (effect.transfer)
     channel += prices_->OfCopy(buffer.copy_ps, effect.window.begin, effect.window.end);
-  if (effect.write_back_end != 0)
-    channel += prices_->OfCopy(buffer.copy_ps, d.UsedUntil(), effect.write_back_end);
+  if (effect.eviction_end != 0)
+    channel += prices_->OfCopy(buffer.copy_ps, d.UsedUntil(), effect.eviction_end);
   const double space = prices_->OfSpace(buffer.size_bytes, effect.begin, effect.end);
   row[ActionColumn("space_rent")] = scale::Price(space);
   row[ActionColumn("channel_rent")] = scale::Price(channel);
@@ -516,8 +517,7 @@ void Observer::WriteScalars(const State& state, const StateView& view, float* ou
   out[ScalarColumn("backlog")] =
       Time(std::max<int64_t>(0, view.windows.booked_until_ps() - view.windows.now_ps()));
   out[ScalarColumn("prefetches")] = under_way(view.prefetches, hardware.max_outstanding_prefetches);
-  out[ScalarColumn("write_backs")] =
-      under_way(view.write_backs, hardware.max_outstanding_write_backs);
+  out[ScalarColumn("evictions")] = under_way(view.evictions, hardware.max_outstanding_evictions);
   out[ScalarColumn("capacity")] = Bytes(game_->usable_bytes());
   out[ScalarColumn("decisions")] = Ticks(decisions);
   out[ScalarColumn("all_main")] = Time(game_->all_main_ps());

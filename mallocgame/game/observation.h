@@ -29,19 +29,19 @@
 // time before now is what there was, from now on what is certain whatever is decided. Before the
 // current segment no copy can begin, so nothing is left there.
 //
-// The order game:
+// The priority game:
 //
 //   candidates   [candidates + neighbours, CandidateFeatures().size()]: the runs that actions can
 //                take, the most important first, and behind them the open runs that come next; a
 //                row of zeros where there is none.
-//   actions      [num_actions, ActionFeatures(kOrder).size()]: as above.
+//   actions      [num_actions, ActionFeatures(kPriority).size()]: as above.
 //   occupancy    [columns, address_cells]: the share of each cell of fast memory that is taken, the
 //                mean over the column.
 //   idle         [columns, 2]: the main-memory channel's idle time as things are placed now, and
 //                that less the copies that are due in the column; as shares of the column's time.
 //   demand       [columns, 2]: the share of fast memory that is taken, and what all open runs would
 //                take besides, as x / (x + all of it); the mean over the column.
-//   scalars      [ScalarFeatures(kOrder).size()]
+//   scalars      [ScalarFeatures(kPriority).size()]
 //   action_mask  as above.
 //
 // The open runs wish for space and for the channel: each for its buffer from where Late's residence
@@ -74,14 +74,14 @@ namespace mallocgame {
 inline constexpr int kObservationVersion = 1;
 
 struct ObservationOptions {
-  // Accesses shown before the current one, and after it; in the order game open runs shown behind
+  // Accesses shown before the current one, and after it; in the priority game open runs shown behind
   // the candidates; 0 to 1024.
   int neighbours = 4;
   // Columns before now, and from now on; each 0 to 4096. If both are 0, the parts occupancy, idle
-  // and demand are left out. In the order game only their sum matters.
+  // and demand are left out. In the priority game only their sum matters.
   int ticks_back = 8;
   int ticks_ahead = 8;
-  int ticks_per_column = 4;  // 1 to 65536; without meaning in the order game
+  int ticks_per_column = 4;  // 1 to 65536; without meaning in the priority game
   int address_cells = 32;    // 0 to 4096; with 0 the part occupancy is left out
 
   // Only the current access or the candidates, the actions, the scalars and the mask: a small part
@@ -95,7 +95,7 @@ struct ObservationOptions {
 // between powers of two; ticks(x) = log2(1 + x) / 16, time(x) = log2(1 + x / 1 ns) / 32, bytes(x) =
 // log2(1 + x / 1 KiB) / 24, each at most 1, and for a negative x the negative of that of -x.
 absl::Span<const Feature> AccessFeatures();     // of the time game
-absl::Span<const Feature> CandidateFeatures();  // of the order game
+absl::Span<const Feature> CandidateFeatures();  // of the priority game
 absl::Span<const Feature> ActionFeatures(GameKind kind = GameKind::kTime);
 absl::Span<const Feature> ScalarFeatures(GameKind kind = GameKind::kTime);
 
@@ -110,7 +110,7 @@ std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options
                                                GameKind kind = GameKind::kTime);
 
 class Demand;
-class OrderObserver;
+class PriorityObserver;
 
 // Writes observations of the positions of one game. Immutable: shared by threads, each with its own
 // positions.
@@ -151,9 +151,9 @@ class Observer {
   // A row for each decision: its features, as far as they do not change during a game, else 0.
   // Before and after them stand `neighbours` rows of zeros.
   std::vector<float> rows_;
-  std::shared_ptr<const Demand> demand_;        // null in the order game
-  std::shared_ptr<const PriceSums> prices_;     // null if there are none
-  std::shared_ptr<const OrderObserver> order_;  // null in the time game
+  std::shared_ptr<const Demand> demand_;           // null in the priority game
+  std::shared_ptr<const PriceSums> prices_;        // null if there are none
+  std::shared_ptr<const PriorityObserver> order_;  // null in the time game
 };
 
 }  // namespace mallocgame

@@ -8,7 +8,7 @@ namespace mallocgame {
 
 PlanRecorder::PlanRecorder(const Program& program, const Hardware& hardware)
     : program_(program), plan_(AllMainPlan(program, hardware)), open_(program.buffers().size()),
-      write_back_(program.buffers().size(), -1) {}
+      eviction_(program.buffers().size(), -1) {}
 
 void PlanRecorder::Open(BufferId buffer, int64_t offset, Tick begin, Tick end) {
   open_[buffer.index()] = ResidenceId(plan_.residences.size());
@@ -32,19 +32,19 @@ void PlanRecorder::Preload(BufferId buffer, Tick end) {
   start_ps_.push_back(-1);
 }
 
-void PlanRecorder::WriteBack(BufferId buffer, Tick begin, Tick end) {
-  write_back_[buffer.index()] = static_cast<int32_t>(plan_.copies.size());
+void PlanRecorder::Eviction(BufferId buffer, Tick begin, Tick end) {
+  eviction_[buffer.index()] = static_cast<int32_t>(plan_.copies.size());
   plan_.copies.push_back(
-      {CopyKind::kWriteBack, open_[buffer.index()], begin, end, 0, PartEnd(buffer), false, -1});
+      {CopyKind::kEviction, open_[buffer.index()], begin, end, 0, PartEnd(buffer), false, -1});
   start_ps_.push_back(std::numeric_limits<int64_t>::max());
 }
 
-void PlanRecorder::WriteBackStarts(BufferId buffer, int64_t start_ps) {
-  start_ps_[write_back_[buffer.index()]] = start_ps;
+void PlanRecorder::EvictionStarts(BufferId buffer, int64_t start_ps) {
+  start_ps_[eviction_[buffer.index()]] = start_ps;
 }
 
-void PlanRecorder::SetWriteBackEnd(BufferId buffer, Tick end) {
-  plan_.copies[write_back_[buffer.index()]].end = end;
+void PlanRecorder::SetEvictionEnd(BufferId buffer, Tick end) {
+  plan_.copies[eviction_[buffer.index()]].end = end;
 }
 
 void PlanRecorder::Serve(AccessId access, BufferId buffer) {

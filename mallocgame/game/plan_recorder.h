@@ -15,7 +15,7 @@ class PlanRecorder {
  public:
   PlanRecorder(const Program& program, const Hardware& hardware);
 
-  // Begins a new residence of `buffer`. From now on SetEnd, Prefetch, Preload, WriteBack and Serve
+  // Begins a new residence of `buffer`. From now on SetEnd, Prefetch, Preload, Eviction and Serve
   // of that buffer mean this residence.
   void Open(BufferId buffer, int64_t offset, Tick begin, Tick end);
   void SetEnd(BufferId buffer, Tick end);
@@ -23,9 +23,9 @@ class PlanRecorder {
   // Copy.
   void Prefetch(BufferId buffer, Tick begin, Tick end, int64_t start_ps, Tick replaces);
   void Preload(BufferId buffer, Tick end);
-  void WriteBack(BufferId buffer, Tick begin, Tick end);
-  void WriteBackStarts(BufferId buffer, int64_t start_ps);
-  void SetWriteBackEnd(BufferId buffer, Tick end);
+  void Eviction(BufferId buffer, Tick begin, Tick end);
+  void EvictionStarts(BufferId buffer, int64_t start_ps);
+  void SetEvictionEnd(BufferId buffer, Tick end);
   void Serve(AccessId access, BufferId buffer);
 
   Plan Finish();
@@ -36,10 +36,10 @@ class PlanRecorder {
   const Program& program_;
   Plan plan_;
   std::vector<int64_t> start_ps_;  // one for each copy
-  // One for each buffer: its latest residence, and the index of its latest write-back in
+  // One for each buffer: its latest residence, and the index of its latest eviction in
   // plan_.copies, -1 if there is none.
   std::vector<ResidenceId> open_;
-  std::vector<int32_t> write_back_;
+  std::vector<int32_t> eviction_;
 };
 
 }  // namespace mallocgame

@@ -75,8 +75,8 @@ int64_t State::SavingOf(int action) const {
   const Decision& d = current();
   const ActionEffect& effect = effects_[action];
   const bool fast = action != static_cast<int>(Action::kDrop);
-  int64_t stall = !fast || d.writes || effect.transfer ? WriteBackWait(d) : 0;
-  // The copy is queued behind that write-back, so its stall has the wait in it.
+  int64_t stall = !fast || d.writes || effect.transfer ? EvictionWait(d) : 0;
+  // The copy is queued behind that eviction, so its stall has the wait in it.
   if (fast && effect.transfer) stall = std::max(stall, effect.window.stall_ps);
   int64_t saved = -stall * tables_->instructions[d.tick].trips;
   if (!fast) return saved;
@@ -87,9 +87,9 @@ int64_t State::SavingOf(int action) const {
   };
   const Decision* replaced = effect.transfer ? ReplacedWrite(d) : nullptr;
   if (replaced != nullptr && replaced != &d) replace(replaced->tick, kReplaced);
-  const Tick forced_until = d.writes && effect.write_back_end == 0 ? kNever
-                            : d.kind == AccessKind::kLoopEntry     ? d.loop_exit
-                                                                   : 0;
+  const Tick forced_until = d.writes && effect.eviction_end == 0 ? kNever
+                            : d.kind == AccessKind::kLoopEntry   ? d.loop_exit
+                                                                 : 0;
   Tick tick = d.tick;
   uint64_t placement = replaced == &d ? kReplaced : placements_[tick] | uint64_t{1} << d.bit;
   for (int32_t n = d.next; n >= 0; n = tables_->decisions[n].next) {
@@ -116,7 +116,7 @@ void State::Undo() {
   upcoming_.Rollback(log_, frame.log);
   log_.Rollback(frame.log);
   CountUnderWay(false, frame.prefetch, -1);
-  CountUnderWay(true, frame.write_back, -1);
+  CountUnderWay(true, frame.eviction, -1);
   cursor_ = frame.cursor;
   preloads_ = frame.preloads;
   latency_ = frame.latency;
@@ -127,7 +127,7 @@ void State::Undo() {
 }
 
 void State::ServeFromMain(const Decision& d) {
-  WaitForWriteBack(d, /*keeps_residence=*/false);
+  WaitForEviction(d, /*keeps_residence=*/false);
   BufferState b = buffers_[d.buffer];
   b.resident_end = 0;
   // At a loop's entry the loop's boundary counts: from the second trip on, storage without a value
@@ -147,9 +147,9 @@ void State::ServeFromFast(const Decision& d, const ActionEffect& effect) {
   const Decision* replaced = effect.transfer ? ReplacedWrite(d) : nullptr;
 
   ActionEffect use = effect;
-  if ((d.writes || effect.transfer) && WaitForWriteBack(d, effect.extend) &&
+  if ((d.writes || effect.transfer) && WaitForEviction(d, effect.extend) &&
       use.window.stall_ps > 0) {
-    // The wait for the write-back has paid a part of the stall.
+    // The wait for the eviction has paid a part of the stall.
     use.window = windows_.FindBehind(tables_->buffers[d.buffer].copy_ps, MainSince(d));
   }
 
@@ -180,14 +180,14 @@ void State::ServeFromFast(const Decision& d, const ActionEffect& effect) {
   if (d.kind == AccessKind::kLoopEntry) b.used_until = b.forced_until = d.loop_exit;
   if (d.writes) {
     b.main_since = kNever;
-    if (use.write_back_end == 0) b.forced_until = kNever;
+    if (use.eviction_end == 0) b.forced_until = kNever;
   }
-  if (use.write_back_end != 0) {
-    b.write_back_begin = b.used_until;
-    b.write_back_end_ps = -1;
+  if (use.eviction_end != 0) {
+    b.eviction_begin = b.used_until;
+    b.eviction_end_ps = -1;
   }
   buffers_.Set(&log_, d.buffer, b);
-  if (use.write_back_end != 0) QueueWriteBack(d, {b.write_back_begin, use.write_back_end});
+  if (use.eviction_end != 0) QueueEviction(d, {b.eviction_begin, use.eviction_end});
   for (int32_t n = d.next; n >= 0; n = tables_->decisions[n].next) {
     const Decision& later = tables_->decisions[n];
     if (later.tick >= b.forced_until) break;
@@ -195,27 +195,27 @@ void State::ServeFromFast(const Decision& d, const ActionEffect& effect) {
   }
 }
 
-// How long the instruction waits at the current tick for a write-back of the buffer.
-int64_t State::WriteBackWait(const Decision& d) const {
+// How long the instruction waits at the current tick for an eviction of the buffer.
+int64_t State::EvictionWait(const Decision& d) const {
   const BufferState& b = buffers_[d.buffer];
-  if (b.write_back_begin == 0) return 0;
-  return std::max<int64_t>(0, b.write_back_end_ps - windows_.now_ps());
+  if (b.eviction_begin == 0) return 0;
+  return std::max<int64_t>(0, b.eviction_end_ps - windows_.now_ps());
 }
 
-// The value is about to be read from main memory or overwritten, so a write-back of it that is
+// The value is about to be read from main memory or overwritten, so an eviction of it that is
 // under way must be done first. True if that stalls. The bytes of the residence that it empties are
 // given back unless the residence is kept.
-bool State::WaitForWriteBack(const Decision& d, bool keeps_residence) {
+bool State::WaitForEviction(const Decision& d, bool keeps_residence) {
   BufferState b = buffers_[d.buffer];
-  if (b.write_back_begin == 0) return false;
-  Tick done = windows_.ServedBy(b.write_back_end_ps, b.write_back_begin);
+  if (b.eviction_begin == 0) return false;
+  Tick done = windows_.ServedBy(b.eviction_end_ps, b.eviction_begin);
   const bool stalls = done == kNever;
   if (stalls) {
-    Stall(windows_.WaitUntil(b.write_back_end_ps));
+    Stall(windows_.WaitUntil(b.eviction_end_ps));
     done = d.tick;
   }
   const GameBuffer& buffer = tables_->buffers[d.buffer];
-  if (recorder_ != nullptr) recorder_->SetWriteBackEnd(buffer.id, done);
+  if (recorder_ != nullptr) recorder_->SetEvictionEnd(buffer.id, done);
   // Bytes can be given back only ahead of time: those that were booked up to an earlier tick may
   // belong to another residence by now.
   const Tick needed_until = std::max(done, b.used_until);
@@ -224,7 +224,7 @@ bool State::WaitForWriteBack(const Decision& d, bool keeps_residence) {
     b.resident_end = needed_until;
     if (recorder_ != nullptr) recorder_->SetEnd(buffer.id, needed_until);
   }
-  b.write_back_begin = 0;
+  b.eviction_begin = 0;
   b.main_since = done;
   buffers_.Set(&log_, d.buffer, b);
   return stalls;
@@ -242,15 +242,15 @@ void State::BookTransfer(const Decision& d, const CopyWindow& window, const Deci
   }
 }
 
-void State::QueueWriteBack(const Decision& d, TickRange window) {
-  // Of write-backs that begin at the same tick, the one decided first begins first.
+void State::QueueEviction(const Decision& d, TickRange window) {
+  // Of evictions that begin at the same tick, the one decided first begins first.
   size_t at = upcoming_.size();
-  while (at > 0 && buffers_[upcoming_[at - 1]].write_back_begin <= window.begin) --at;
+  while (at > 0 && buffers_[upcoming_[at - 1]].eviction_begin <= window.begin) --at;
   upcoming_.Splice(&log_, at, 0, absl::MakeConstSpan(&d.buffer, 1));
-  frames_.back().write_back = window;
+  frames_.back().eviction = window;
   CountUnderWay(true, window, 1);
   if (recorder_ != nullptr)
-    recorder_->WriteBack(tables_->buffers[d.buffer].id, window.begin, window.end);
+    recorder_->Eviction(tables_->buffers[d.buffer].id, window.begin, window.end);
 }
 
 // `d` is served from fast memory, which changes its instruction's placement.
@@ -268,13 +268,13 @@ void State::Stall(int64_t stall_ps) {
   latency_ += all_trips;
 }
 
-size_t State::UnderWayAt(bool write_back, Tick tick) const {
-  return tick + (write_back ? under_way_.size() / 2 : 0);
+size_t State::UnderWayAt(bool eviction, Tick tick) const {
+  return tick + (eviction ? under_way_.size() / 2 : 0);
 }
 
-void State::CountUnderWay(bool write_back, TickRange window, int change) {
-  const size_t end = UnderWayAt(write_back, window.end);
-  for (size_t i = UnderWayAt(write_back, window.begin); i < end; ++i)
+void State::CountUnderWay(bool eviction, TickRange window, int change) {
+  const size_t end = UnderWayAt(eviction, window.end);
+  for (size_t i = UnderWayAt(eviction, window.begin); i < end; ++i)
     under_way_[i] = static_cast<uint8_t>(under_way_[i] + change);
 }
 
@@ -299,12 +299,12 @@ void State::AdvanceTick() {
     const size_t index = upcoming_[upcoming_.size() - 1];
     const GameBuffer& buffer = tables_->buffers[index];
     BufferState b = buffers_[index];
-    if (b.write_back_begin != tick()) return;
-    b.write_back_end_ps = windows_.Append(&log_, buffer.copy_ps);
+    if (b.eviction_begin != tick()) return;
+    b.eviction_end_ps = windows_.Append(&log_, buffer.copy_ps);
     buffers_.Set(&log_, index, b);
     upcoming_.Splice(&log_, upcoming_.size() - 1, 1, {});
     if (recorder_ != nullptr)
-      recorder_->WriteBackStarts(buffer.id, b.write_back_end_ps - buffer.copy_ps);
+      recorder_->EvictionStarts(buffer.id, b.eviction_end_ps - buffer.copy_ps);
   }
 }
 

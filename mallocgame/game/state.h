@@ -99,7 +99,7 @@ class State final : public Position {
     int32_t cursor;
     int32_t preloads;
     int64_t latency, stall;
-    TickRange prefetch, write_back;  // the windows that the decision counted in under_way_
+    TickRange prefetch, eviction;  // the windows that the decision counted in under_way_
   };
 
   static std::vector<BufferState> FirstStates(const GameTables& tables);
@@ -113,7 +113,7 @@ class State final : public Position {
   void PlaceTransfer(const Decision& d, Tick end, ActionEffect* effect) const;
   void PlaceNew(const Decision& d, Tick begin, Tick end, ActionEffect* effect) const;
   void Extend(const Decision& d, Tick end, ActionEffect* effect) const;
-  bool HasRoom(bool write_back, Tick begin, Tick end) const;
+  bool HasRoom(bool eviction, Tick begin, Tick end) const;
   Tick MainSince(const Decision& d) const;
   Tick CertainEnd(Tick begin, int64_t length_ps) const;
   const Decision* ReplacedWrite(const Decision& d) const;
@@ -121,15 +121,15 @@ class State final : public Position {
   // Effects.
   void ServeFromMain(const Decision& d);
   void ServeFromFast(const Decision& d, const ActionEffect& effect);
-  int64_t WriteBackWait(const Decision& d) const;
-  bool WaitForWriteBack(const Decision& d, bool keeps_residence);
+  int64_t EvictionWait(const Decision& d) const;
+  bool WaitForEviction(const Decision& d, bool keeps_residence);
   void BookTransfer(const Decision& d, const CopyWindow& window, const Decision* replaced);
-  void QueueWriteBack(const Decision& d, TickRange window);
+  void QueueEviction(const Decision& d, TickRange window);
   void SetPlacement(const Decision& d, uint64_t placement);
   void Stall(int64_t stall_ps);
-  // Where under_way_ counts the prefetches, or the write-backs, at `tick`.
-  size_t UnderWayAt(bool write_back, Tick tick) const;
-  void CountUnderWay(bool write_back, TickRange window, int change);
+  // Where under_way_ counts the prefetches, or the evictions, at `tick`.
+  size_t UnderWayAt(bool eviction, Tick tick) const;
+  void CountUnderWay(bool eviction, TickRange window, int change);
   void GoToDecision(int32_t next);
   void AdvanceTick();
   TimeAndIdle PriceAt(Tick tick, uint64_t placement) const;
@@ -144,9 +144,9 @@ class State final : public Position {
   // For each tick: which of its decisions are served from fast memory, as in StateView.
   UndoVector<uint64_t> placements_;
   UndoVector<BufferState> buffers_;
-  // The buffers whose write-back has not begun yet, the next to begin last.
+  // The buffers whose eviction has not begun yet, the next to begin last.
   UndoVector<int32_t> upcoming_;
-  // For each tick, how many windows of prefetches cover it; after them the same of write-backs.
+  // For each tick, how many windows of prefetches cover it; after them the same of evictions.
   std::vector<uint8_t> under_way_;
   std::vector<Frame> frames_;  // one for each decision made
   std::vector<uint8_t> actions_;

@@ -30,10 +30,10 @@ struct BufferState {
   Tick forced_until = 0;  // it serves all accesses before this tick without being asked
   Tick main_since = 0;    // the value is in main memory from this tick on; kNever if it is not
   bool has_value = false;
-  // The write-back that is decided and not waited for: the tick at which it begins, 0 if there is
+  // The eviction that is decided and not waited for: the tick at which it begins, 0 if there is
   // none, and where it ends on the channel's service axis, -1 if it has not begun yet.
-  Tick write_back_begin = 0;
-  int64_t write_back_end_ps = -1;
+  Tick eviction_begin = 0;
+  int64_t eviction_end_ps = -1;
 };
 
 // What an action would do at the current decision.
@@ -46,8 +46,8 @@ struct ActionEffect {
   int64_t offset = 0;  // of the new residence
   // The ticks of the new residence; for one that is kept, the ticks that it gets in addition.
   Tick begin = 0, end = 0;
-  Tick scope_end = 0;       // the new residence may not be kept beyond this tick
-  Tick write_back_end = 0;  // where the window of a write-back ends; 0 if there is none
+  Tick scope_end = 0;     // the new residence may not be kept beyond this tick
+  Tick eviction_end = 0;  // where the window of an eviction ends; 0 if there is none
 };
 
 struct StateView {
@@ -56,8 +56,8 @@ struct StateView {
   absl::Span<const BufferState> buffers;  // one for each of GameTables::buffers
   // For each tick: bit i is set if its i-th decision is served from fast memory; or kReplaced.
   absl::Span<const uint64_t> placements;
-  // For each tick: how many windows of prefetches and of write-backs cover it.
-  absl::Span<const uint8_t> prefetches, write_backs;
+  // For each tick: how many windows of prefetches and of evictions cover it.
+  absl::Span<const uint8_t> prefetches, evictions;
   // One for each action. They hold for legal actions, after State::legal_actions() was called.
   const std::array<ActionEffect, kActions>& effects;
   int32_t decision;  // index into GameTables::decisions of the current one; -1 at the end

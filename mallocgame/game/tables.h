@@ -39,7 +39,7 @@ struct Decision {
   Tick pin_end = 0;
   Tick loop_exit = 0;   // for a loop's entry: the loop's exit
   int32_t source = -1;  // for the write of a plain copy: the decision of its read
-  // The tick from which a residence that serves it alone may be written back.
+  // The tick from which a residence that serves it alone may be evicted.
   Tick UsedUntil() const { return kind == AccessKind::kLoopEntry ? loop_exit : tick + 1; }
   // For an update right after the write of a plain copy: the decision of that write. A transfer for
   // this update may still take the plain copy over.

@@ -71,7 +71,7 @@ Hardware Preset(const Chip& chip) {
   h.transcendentals_per_second = chip.flops_per_second / 128;
   h.clock_hz = chip.clock_hz;
   h.max_outstanding_prefetches = 40;  // this and the next two are XLA:TPU's defaults
-  h.max_outstanding_write_backs = 40;
+  h.max_outstanding_evictions = 40;
   h.max_preloads = 1;
   h.fast_memory_space = chip.fast_memory_space;
   return h;
@@ -124,7 +124,7 @@ absl::Status ValidateHardware(const Hardware& h) {
       {"transcendentals_per_second", h.transcendentals_per_second, 1, kMaxRate},
       {"clock_hz", h.clock_hz, 1, kMaxRate},
       {"max_outstanding_prefetches", h.max_outstanding_prefetches, 1, kMaxCount},
-      {"max_outstanding_write_backs", h.max_outstanding_write_backs, 1, kMaxCount},
+      {"max_outstanding_evictions", h.max_outstanding_evictions, 1, kMaxCount},
       {"max_preloads", h.max_preloads, 0, kMaxCount},
       {"copy_latency_ps", h.copy_latency_ps, 0, kMaxCopyLatencyPs},
       {"fast_memory_space", h.fast_memory_space, 1, kMaxCount},

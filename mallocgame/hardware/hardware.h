@@ -30,10 +30,10 @@ struct Hardware {
 
   int64_t clock_hz = 0;  // turns the compiler's cycles into picoseconds; > 0
 
-  // The most prefetches (copies from main to fast memory), and the most write-backs (fast to main),
+  // The most prefetches (copies from main to fast memory), and the most evictions (fast to main),
   // whose windows may share a tick; both > 0.
   int32_t max_outstanding_prefetches = 0;
-  int32_t max_outstanding_write_backs = 0;
+  int32_t max_outstanding_evictions = 0;
   // The most entry parameters that may be in fast memory before the program starts.
   int32_t max_preloads = 0;
 

@@ -23,7 +23,7 @@ void ForEachNumber(H& h, Visitor visit) {
   visit("transcendentals_per_second", h.transcendentals_per_second);
   visit("clock_hz", h.clock_hz);
   visit("max_outstanding_prefetches", h.max_outstanding_prefetches);
-  visit("max_outstanding_write_backs", h.max_outstanding_write_backs);
+  visit("max_outstanding_evictions", h.max_outstanding_evictions);
   visit("max_preloads", h.max_preloads);
   visit("fast_memory_space", h.fast_memory_space);
 }

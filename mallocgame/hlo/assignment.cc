@@ -108,7 +108,7 @@ class PlanReader {
       int32_t& buffer = buffer_of_[unnamed];
       if (buffer == kNone) buffer = buffer_of_[named];
     };
-    // A prefetch that replaces a plain copy is from another buffer. If only a write-back reads what
+    // A prefetch that replaces a plain copy is from another buffer. If only an eviction reads what
     // it brings, main memory tells the name.
     for (const Transfer& transfer : transfers_) {
       if (!place(transfer.to).fast) name(transfer.from, transfer.to);
@@ -287,7 +287,7 @@ class PlanReader {
 
   // The compiler may let go of what a loop carries after its last use in the body, and write the
   // next value to the same place at the body's end. Where a Plan has no bytes for it between, it
-  // goes through main memory: written back at the end of each trip and before the loop, and fetched
+  // goes through main memory: evicted at the end of each trip and before the loop, and fetched
   // at the begin of each trip and behind the loop. Returns false if nothing is let go.
   bool LetGo(const Loop& loop, absl::Span<const AccessId> before, absl::Span<const AccessId> inside,
              absl::Span<const AccessId> after, int32_t p) {
@@ -482,7 +482,7 @@ class PlanReader {
                                                NameOf(buffer), "' has ", size));
       }
       Copy copy;
-      copy.kind = in ? CopyKind::kPrefetch : CopyKind::kWriteBack;
+      copy.kind = in ? CopyKind::kPrefetch : CopyKind::kEviction;
       copy.residence = ResidenceId(residence_of_[fast]);
       copy.begin = transfer.begin;
       copy.end = transfer.end;
@@ -499,7 +499,7 @@ class PlanReader {
     return absl::OkStatus();
   }
 
-  // At the end of a loop or branch the compiler begins write-backs right before the tuple that it
+  // At the end of a loop or branch the compiler begins evictions right before the tuple that it
   // gives. That moves nothing, so such a window is at the end of the region, where a Plan has what
   // is outside. Before the tuple is as good, if that isn't what makes the buffer's value.
   bool BeginsBehindBody(const Transfer& transfer, BufferId buffer) const {

@@ -30,7 +30,7 @@ PlanTransfers TransfersOf(const Program& program, const Plan& plan) {
     if (missing <= 0) open.erase(found);
   }
   for (const PlanTransfer& transfer : all.transfers) {
-    if (transfer.kind == CopyKind::kWriteBack || transfer.preload) MakeWhole(all, transfer);
+    if (transfer.kind == CopyKind::kEviction || transfer.preload) MakeWhole(all, transfer);
   }
   return all;
 }

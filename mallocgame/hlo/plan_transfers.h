@@ -36,7 +36,7 @@ struct PlanTransfers {
   std::vector<Piece> pieces;  // in the order of the plan's copies
 };
 
-// Write-backs and preloads in slices become whole ones, which begin with their last slice.
+// Evictions and preloads in slices become whole ones, which begin with their last slice.
 PlanTransfers TransfersOf(const Program& program, const Plan& plan);
 
 // The pieces of the transfer that are not dropped.

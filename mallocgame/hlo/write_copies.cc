@@ -229,7 +229,7 @@ absl::Status CopyWriter::FindValue(const PlanTransfer& transfer, int32_t t) {
 }
 
 absl::StatusOr<int32_t> CopyWriter::SourceOf(const PlanTransfer& transfer, int32_t t) {
-  if (transfer.kind == CopyKind::kWriteBack)
+  if (transfer.kind == CopyKind::kEviction)
     return values_.ArrayAt(value_[t], transfer.residence.value);
   if (transfer.replaces < 0) return values_.ArrayAt(value_[t], kMainMemory);
   const int32_t operand = module_.operands(ReplacedBy(transfer))[0];
@@ -244,7 +244,7 @@ absl::Status CopyWriter::Begin(int32_t p, int32_t computation) {
   if (piece.dropped) return absl::OkStatus();
   // What main memory has already needs no way there, nor does what is used no more: the bytes of
   // its home may be another's by then.
-  if (transfer.kind == CopyKind::kWriteBack &&
+  if (transfer.kind == CopyKind::kEviction &&
       (values_.IsAt(value_[t], kMainMemory) || LastUse(value_[t]) < piece.end)) {
     return absl::OkStatus();
   }

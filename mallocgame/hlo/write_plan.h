@@ -14,18 +14,18 @@ namespace mallocgame {
 // memory space assignment off, of which ImportHlo made `program`. In the new module every array
 // has the memory space that the plan gives it, and the plan's copies are instructions of the
 // schedule; the new buffer assignment has the plan's offsets in fast memory. Offsets in main memory
-// stay. What is new there gets bytes of its own, and a write-back those that its value had.
+// stay. What is new there gets bytes of its own, and an eviction those that its value had.
 //
 // `program` may have its instructions in another order than the module (schedule/
 // instruction_order.h). Then the new module has that order, and main memory gets new offsets, as
 // the compiler's are for the lives that values have in its own.
 //
 // Copies are where the plan has them, but for this:
-// - Slices end where tiles do. Write-backs, preloads and slices of a replaced `slice` are whole;
+// - Slices end where tiles do. Evictions, preloads and slices of a replaced `slice` are whole;
 //   they begin with their last slice.
 // - A preload is done at its first use. A second copy fetches it for the next run, as soon as
 //   nothing else needs its bytes.
-// - A write-back of what main memory holds already is left out.
+// - An eviction of what main memory holds already is left out.
 // - An operand that a collective holds is read where the collective has begun with it.
 //
 // Nothing of the compiler checks that the result computes the same.

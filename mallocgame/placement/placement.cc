@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
-#include "mallocgame/game/order/order_state.h"
-#include "mallocgame/game/order/order_tables.h"
+#include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/priority/priority_tables.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/placement/level_model.h"
 #include "mallocgame/search/decoder.h"
@@ -18,11 +18,11 @@ namespace mallocgame {
 
 namespace {
 
-// What the levels of an order game stand for. The first ones place a residence, the last one leaves
+// What the levels of a priority game stand for. The first ones place a residence, the last one leaves
 // everything in main memory.
 constexpr std::array kModeOfLevel = {Mode::kLate, Mode::kEarly, Mode::kPreload, Mode::kSplit,
-                                     Mode::kMain};
-static_assert(kModeOfLevel.size() == kServices);
+                                     Mode::kSkip};
+static_assert(kModeOfLevel.size() == kActionModes);
 static_assert(kModeOfLevel[PlacementProblem::kSplitLevel] == Mode::kSplit);
 
 uint8_t LevelOf(Mode mode) {
@@ -33,14 +33,14 @@ uint8_t LevelOf(Mode mode) {
 std::vector<std::string> LevelNames(const Game& game) {
   if (game.options().kind == GameKind::kTime) return {"fast", "main"};
   std::vector<std::string> names;
-  for (const Mode mode : kModeOfLevel) names.emplace_back(ServiceName(static_cast<Service>(mode)));
+  for (const Mode mode : kModeOfLevel) names.emplace_back(ModeName(mode));
   return names;
 }
 
 // By how many runs of 1,000 a run has its turn later than by importance, for each level of its
 // second number.
 constexpr std::array kLater = {-128, -32, 32, 128, 0};
-static_assert(kLater.size() == kServices);
+static_assert(kLater.size() == kActionModes);
 
 }  // namespace
 
@@ -107,8 +107,8 @@ absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create
     MG_RETURN_IF_ERROR(CheckWellFormed(game->program(), game->hardware(), *plan));
   std::shared_ptr<PlacementProblem> problem(new PlacementProblem(
       game->shared_program(), LevelNames(*game),
-      game->options().kind == GameKind::kOrder ? MakePlacementGraph(game->order_tables())
-                                               : MakePlacementGraph(game->program())));
+      game->options().kind == GameKind::kPriority ? MakePlacementGraph(game->priority_tables())
+                                                  : MakePlacementGraph(game->program())));
   MG_RETURN_IF_ERROR(CheckNotEmpty(*problem));
   problem->game_ = std::move(game);
   problem->baseline_map_ =
@@ -119,8 +119,8 @@ absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create
   return problem;
 }
 
-bool PlacementProblem::on_order_game() const {
-  return game_ != nullptr && game_->options().kind == GameKind::kOrder;
+bool PlacementProblem::on_priority_game() const {
+  return game_ != nullptr && game_->options().kind == GameKind::kPriority;
 }
 
 // What `plan` serves from fast memory at all is in level 0; runs are served as a player would serve
@@ -129,10 +129,10 @@ PlacementMap PlacementProblem::MapOf(const Plan& plan) const {
   PlacementMap map(map_size(), static_cast<uint8_t>(levels() - 1));
   const Intent intent = ReadPlan(*game_, plan);
   for (size_t i = 0; i < intent.size(); ++i) {
-    if (on_order_game()) {
-      map[2 * game_->order_tables().runs[i].id] = LevelOf(intent[i].mode);
+    if (on_priority_game()) {
+      map[2 * game_->priority_tables().runs[i].id] = LevelOf(intent[i].mode);
     } else if (const int32_t tensor = TensorOf(AccessId(i));
-               tensor >= 0 && intent[i].mode != Mode::kMain) {
+               tensor >= 0 && intent[i].mode != Mode::kSkip) {
       map[tensor] = 0;
     }
   }
@@ -235,20 +235,20 @@ int32_t PlacementProblem::TensorOf(AccessId access) const {
   return graph_.tensor_of[program_->access(access).buffer.index()];
 }
 
-// On an order game ranks are in thousandths of a place. Of equal ones that of the more important
+// On a priority game ranks are in thousandths of a place. Of equal ones that of the more important
 // run comes first.
 void PlacementProblem::WriteIntent(absl::Span<const uint8_t> map, Intent& intent) const {
   if (intent.empty()) intent = OpenIntent(*game_);
-  if (!on_order_game()) {
+  if (!on_priority_game()) {
     for (size_t a = 0; a < intent.size(); ++a) {
       const int32_t tensor = TensorOf(AccessId(a));
-      intent[a].mode = tensor >= 0 && map[tensor] == 0 ? Mode::kKeep : Mode::kMain;
+      intent[a].mode = tensor >= 0 && map[tensor] == 0 ? Mode::kKeep : Mode::kSkip;
     }
     return;
   }
   const auto places = static_cast<int64_t>(intent.size());
   for (size_t r = 0; r < intent.size(); ++r) {
-    const int32_t node = game_->order_tables().runs[r].id;
+    const int32_t node = game_->priority_tables().runs[r].id;
     intent[r].mode = kModeOfLevel[map[2 * node]];
     intent[r].rank =
         static_cast<double>(1000 * static_cast<int64_t>(r) + kLater[map[2 * node + 1]] * places);
@@ -265,10 +265,10 @@ int64_t PlacementProblem::PlayInto(absl::Span<uint8_t> map, Scratch* scratch,
   for (int i = 0; i < position.num_decisions(); ++i) {
     const int32_t segment = DecidedSegment(position, i);
     const Mode mode = DecidedMode(position, i);
-    if (on_order_game()) {
-      map[2 * game_->order_tables().runs[segment].id] = LevelOf(mode);
+    if (on_priority_game()) {
+      map[2 * game_->priority_tables().runs[segment].id] = LevelOf(mode);
     } else if (const int32_t tensor = TensorOf(AccessId(segment));
-               tensor >= 0 && mode == Mode::kMain) {
+               tensor >= 0 && mode == Mode::kSkip) {
       map[tensor] = 1;
     }
   }

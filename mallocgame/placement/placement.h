@@ -9,7 +9,7 @@
 // On a Game a map is played. Every map can be played, and gets the square of its speed-up over the
 // baseline. A time game has two levels, fast memory and main memory. An access to a tensor in level
 // 0 is decided NoCopy where that is legal, else Copy, else Drop; an access to one in level 1 is
-// decided Drop. On an order game a node is a run. Its first number is a service: Late, Early,
+// decided Drop. On a priority game a node is a run. Its first number is a mode: Late, Early,
 // Preload, Split or Skip. Its second one says when it has its turn: much sooner than by importance,
 // sooner, later, much later, or as by importance. Of the candidates the one is taken whose turn it
 // is, and served as its number says or, where that is illegal, in the nearest way that is legal.
@@ -87,8 +87,8 @@ class PlacementProblem {
   size_t map_size() const { return 2 * graph_.nodes.size(); }
   // Null on a Hierarchy.
   const std::shared_ptr<const Game>& game() const { return game_; }
-  bool on_order_game() const;
-  // On an order game the level of Split, and how many levels, the first ones, place a residence.
+  bool on_priority_game() const;
+  // On a priority game the level of Split, and how many levels, the first ones, place a residence.
   // The parts of a run (PlacementGraph::parent) count only where its first number is Split.
   static constexpr uint8_t kSplitLevel = 3;
   static constexpr int kPlacingLevels = 3;
@@ -107,7 +107,7 @@ class PlacementProblem {
                             int threads) const;
 
   // The map that is carried out. On a time game a tensor is in level 0 if `map` wants that and none
-  // of its decisions was Drop. On an order game runs have the service that they got; those that
+  // of its decisions was Drop. On a priority game runs have the mode that they got; those that
   // were never open keep their level.
   absl::StatusOr<PlacementMap> Rectify(absl::Span<const uint8_t> map) const;
   // The actions of a map that is played. FailedPrecondition on a Hierarchy.

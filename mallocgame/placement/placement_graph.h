@@ -3,7 +3,7 @@
 // read, its activations the other buffers that it is the first to access. Each buffer belongs to
 // one node. A buffer that no node accesses, or that is not eligible, is not placed.
 //
-// As an order game sees it, a node is a run: accesses of one buffer that follow each other. Its
+// As a priority game sees it, a node is a run: accesses of one buffer that follow each other. Its
 // first tensor is that buffer; in the place of the second one stands when the run has its turn.
 #ifndef MALLOCGAME_PLACEMENT_PLACEMENT_GRAPH_H_
 #define MALLOCGAME_PLACEMENT_PLACEMENT_GRAPH_H_
@@ -19,7 +19,7 @@
 
 namespace mallocgame {
 
-struct OrderTables;
+struct PriorityTables;
 
 // All buffers of one kind of one node, which one decision places. Without buffers size_bytes is 0,
 // and the decision does nothing.
@@ -65,8 +65,8 @@ struct PlacementGraph {
 };
 
 PlacementGraph MakePlacementGraph(const Program& program);
-// The runs of an order game.
-PlacementGraph MakePlacementGraph(const OrderTables& tables);
+// The runs of a priority game.
+PlacementGraph MakePlacementGraph(const PriorityTables& tables);
 
 // The columns of an instruction's features: those of the EGRL paper as far as a Program knows them.
 // A column is 0 or 1, or log(1 + x) / 4 of a number x, so that one network can read all programs.

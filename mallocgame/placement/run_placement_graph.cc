@@ -1,12 +1,12 @@
-// The runs of an order game as nodes: what a network sees of them, and which of them meet.
+// The runs of a priority game as nodes: what a network sees of them, and which of them meet.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 #include <vector>
 
-#include "mallocgame/game/order/order_tables.h"
-#include "mallocgame/game/order/run_graph.h"
+#include "mallocgame/game/priority/priority_tables.h"
+#include "mallocgame/game/priority/run_graph.h"
 #include "mallocgame/placement/placement_graph.h"
 
 namespace mallocgame {
@@ -19,7 +19,7 @@ constexpr int32_t kLength = 1 << 20;
 
 class RunBuilder {
  public:
-  explicit RunBuilder(const OrderTables& tables)
+  explicit RunBuilder(const PriorityTables& tables)
       : tables_(tables), program_(tables.arrangement.program), runs_(tables) {}
 
   PlacementGraph Build() {
@@ -118,7 +118,7 @@ class RunBuilder {
     }
   }
 
-  const OrderTables& tables_;
+  const PriorityTables& tables_;
   const Program& program_;
   const RunGraph runs_;
   PlacementGraph graph_;
@@ -127,6 +127,8 @@ class RunBuilder {
 
 }  // namespace
 
-PlacementGraph MakePlacementGraph(const OrderTables& tables) { return RunBuilder(tables).Build(); }
+PlacementGraph MakePlacementGraph(const PriorityTables& tables) {
+  return RunBuilder(tables).Build();
+}
 
 }  // namespace mallocgame

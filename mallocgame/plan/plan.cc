@@ -42,7 +42,7 @@ absl::Status CheckCopy(const Program& program, const Plan& plan, size_t index) {
   const auto where = [&] {
     return absl::StrCat("copy ", index, " of buffer '", buffer.name, "': ");
   };
-  if (c.kind != CopyKind::kPrefetch && c.kind != CopyKind::kWriteBack)
+  if (c.kind != CopyKind::kPrefetch && c.kind != CopyKind::kEviction)
     return Malformed(where(), "kind is not known");
   if (c.begin < 0 || c.begin > c.end || c.end > program.ticks()) {
     return Malformed(where(), "window [", c.begin, ", ", c.end, "), allowed is inside [0, ",
@@ -124,7 +124,7 @@ std::string PlanToString(const Program& program, const Plan& plan) {
     absl::StrAppend(&text, "[", c.begin, ", ", c.end, ") ",
                     c.preload                       ? "preload"
                     : c.kind == CopyKind::kPrefetch ? "prefetch"
-                                                    : "write-back",
+                                                    : "eviction",
                     " of resident ", c.residence.value, ": ",
                     program.buffer(plan.residences[c.residence.index()].buffer).name, ", part [",
                     c.part_begin, ", ", c.part_end, ")");

@@ -27,8 +27,8 @@ struct Residence {
 };
 
 enum class CopyKind : uint8_t {
-  kPrefetch,   // from main to fast memory
-  kWriteBack,  // from fast to main memory
+  kPrefetch,  // from main to fast memory
+  kEviction,  // from fast to main memory
 };
 
 // An asynchronous transfer of the bytes [part_begin, part_end) of a residence's buffer, which are
@@ -37,7 +37,7 @@ enum class CopyKind : uint8_t {
 // needs it is at tick `end` or later. If it is not done by then, the program stalls at `end`.
 struct Copy {
   CopyKind kind = CopyKind::kPrefetch;
-  ResidenceId residence;  // the residence that a prefetch fills or a write-back empties
+  ResidenceId residence;  // the residence that a prefetch fills or an eviction empties
   Tick begin = 0;
   Tick end = 0;
   int64_t part_begin = 0;

@@ -31,7 +31,7 @@ class Validator {
     for (const auto check :
          {&Validator::CheckEligible, &Validator::CheckServed, &Validator::CheckPrefetches,
           &Validator::CheckCopies, &Validator::CheckRegions, &Validator::CheckLoopEntries,
-          &Validator::CheckSpace, &Validator::CheckLastWriteBacks, &Validator::CheckOutstanding}) {
+          &Validator::CheckSpace, &Validator::CheckLastEvictions, &Validator::CheckOutstanding}) {
       (this->*check)();
       if (!verdict_.ok()) return verdict_;
     }
@@ -62,7 +62,7 @@ class Validator {
     const Copy& c = plan_.copies[index];
     const char* const kind = c.preload                       ? "preload"
                              : c.kind == CopyKind::kPrefetch ? "prefetch"
-                                                             : "write-back";
+                                                             : "eviction";
     return absl::StrCat("copy ", index, ", a ", kind, " of buffer '",
                         BufferName(residence(c.residence)), "' at ticks [", c.begin, ", ", c.end,
                         "): ");
@@ -166,7 +166,7 @@ class Validator {
     for (size_t i = 0; i < plan_.copies.size(); ++i) {
       const Copy& c = plan_.copies[i];
       const std::vector<size_t>& copies = prefetches_[c.residence.index()];
-      if (c.kind != CopyKind::kWriteBack || copies.empty() || copies.back() < i) continue;
+      if (c.kind != CopyKind::kEviction || copies.empty() || copies.back() < i) continue;
       Break(Rule::kCopy, DescribeCopy(i), "part of it is prefetched only later, from tick ",
             plan_.copies[copies.back()].begin, " on");
     }
@@ -210,7 +210,7 @@ class Validator {
     for (size_t i = 0; i < plan_.copies.size(); ++i) {
       const Copy& c = plan_.copies[i];
       const Residence& r = residence(c.residence);
-      // At the residence's very end nothing can be filled any more: only a write-back with an empty
+      // At the residence's very end nothing can be filled any more: only an eviction with an empty
       // window may lie there.
       if (c.begin < r.begin || c.end > r.end ||
           (c.kind == CopyKind::kPrefetch && c.begin == r.end)) {
@@ -356,9 +356,9 @@ class Validator {
     taken.emplace(piece.offset, &piece);
   }
 
-  // A write-back with an empty window at its residence's end finds the bytes unless a prefetch at
+  // An eviction with an empty window at its residence's end finds the bytes unless a prefetch at
   // the same tick is served before it and fills them anew.
-  void CheckLastWriteBacks() {
+  void CheckLastEvictions() {
     // Such residences of the tick at hand by offset; they are disjoint.
     std::map<int64_t, size_t> leaving;
     Tick tick = -1;
@@ -367,7 +367,7 @@ class Validator {
       const Residence& r = residence(c.residence);
       if (c.begin != tick) leaving.clear();
       tick = c.begin;
-      if (c.kind == CopyKind::kWriteBack && c.begin == r.end)
+      if (c.kind == CopyKind::kEviction && c.begin == r.end)
         leaving.emplace(r.offset, c.residence.index());
       if (c.kind != CopyKind::kPrefetch) continue;
       const auto above = leaving.lower_bound(r.offset + c.part_end);
@@ -376,7 +376,7 @@ class Validator {
       const Residence& last = plan_.residences[other];
       if (last.offset + program_.buffer(last.buffer).size_bytes > r.offset + c.part_begin) {
         Break(Rule::kSpace, DescribeCopy(i), "it fills bytes of ", Describe(other),
-              "before these are written back");
+              "before these are evicted");
       }
     }
   }
@@ -392,7 +392,7 @@ class Validator {
             hardware_.max_preloads);
     }
     CheckOutstanding(CopyKind::kPrefetch, hardware_.max_outstanding_prefetches);
-    CheckOutstanding(CopyKind::kWriteBack, hardware_.max_outstanding_write_backs);
+    CheckOutstanding(CopyKind::kEviction, hardware_.max_outstanding_evictions);
   }
 
   void CheckOutstanding(CopyKind kind, int32_t limit) {
@@ -413,7 +413,7 @@ class Validator {
       outstanding += change[t];
       if (outstanding > limit) {
         Break(Rule::kOutstanding, outstanding,
-              kind == CopyKind::kPrefetch ? " prefetches" : " write-backs", " at ", At(t),
+              kind == CopyKind::kPrefetch ? " prefetches" : " evictions", " at ", At(t),
               ", the hardware allows ", limit);
       }
     }

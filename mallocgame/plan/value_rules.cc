@@ -130,13 +130,13 @@ class ValueWalk {
                : absl::StrCat("at tick ", tick, " (the end): ");
   }
   std::string Name(const Copy& c) const {
-    return absl::StrCat(c.kind == CopyKind::kPrefetch ? "prefetch [" : "write-back [", c.begin,
-                        ", ", c.end, ") ");
+    return absl::StrCat(c.kind == CopyKind::kPrefetch ? "prefetch [" : "eviction [", c.begin, ", ",
+                        c.end, ") ");
   }
 
   void Start(BufferId id) {
     buffer_ = id;
-    write_backs_ = sources_ = 0;
+    evictions_ = sources_ = 0;
     Restart();
   }
 
@@ -229,7 +229,7 @@ class ValueWalk {
         if (c.kind == CopyKind::kPrefetch) {
           begin ? BeginPrefetch(c, held) : EndPrefetch(c, held);
         } else {
-          begin ? BeginWriteBack(c, held) : EndWriteBack(c);
+          begin ? BeginEviction(c, held) : EndEviction(c);
         }
         break;
       }
@@ -273,8 +273,8 @@ class ValueWalk {
     version = newest_;
   }
 
-  void BeginWriteBack(const Copy& c, const Held& held) {
-    ++write_backs_;
+  void BeginEviction(const Copy& c, const Held& held) {
+    ++evictions_;
     if (!Holds(held) || valueless_) {
       Break(Rule::kCopy, absl::StrCat(At(c.begin), Name(c),
                                       "of a residence that does not hold the newest value"));
@@ -286,8 +286,8 @@ class ValueWalk {
     }
   }
 
-  void EndWriteBack(const Copy& c) {
-    --write_backs_;
+  void EndEviction(const Copy& c) {
+    --evictions_;
     if (main_ == newest_) return;  // main memory has this version already
     const auto next = written_parts_.lower_bound(c.part_begin);
     const bool overlaps =
@@ -296,7 +296,7 @@ class ValueWalk {
     const int64_t bytes = c.part_end - c.part_begin;
     if (overlaps) {
       Break(Rule::kCopy, absl::StrCat(At(c.end), Name(c), "of bytes [", c.part_begin, ", ",
-                                      c.part_end, "), some of which were written back before"));
+                                      c.part_end, "), some of which were evicted before"));
     }
     written_parts_[c.part_begin] = c.part_end;
     written_bytes_ += bytes;
@@ -336,7 +336,7 @@ class ValueWalk {
       if (!MainHolds()) {
         Break(Rule::kMainValue,
               absl::StrCat(At(a.tick), what, " from main memory, where its newest value is not",
-                           write_backs_ > 0 ? " yet: a write-back is on its way" : ""));
+                           evictions_ > 0 ? " yet: an eviction is on its way" : ""));
       }
     } else if (!Holds(residences_[place.index()])) {
       const Residence& r = plan_.residences[place.index()];
@@ -347,9 +347,9 @@ class ValueWalk {
   }
 
   void Write(const Access& a, const Instruction& i, ResidenceId place) {
-    if (write_backs_ > 0) {
+    if (evictions_ > 0) {
       Break(Rule::kCopy, absl::StrCat(At(a.tick), "is written by '", i.name,
-                                      "' while a write-back is on its way"));
+                                      "' while an eviction is on its way"));
     }
     if (!place.valid() && sources_ > 0) {
       Break(Rule::kCopy, absl::StrCat(At(a.tick), "is written in main memory by '", i.name,
@@ -381,7 +381,7 @@ class ValueWalk {
   int64_t newest_ = 0;
   int64_t main_ = kNothing;  // the version in main memory
   bool valueless_ = false;   // nothing was written yet
-  int32_t write_backs_ = 0;  // the number under way
+  int32_t evictions_ = 0;    // the number under way
   int32_t sources_ = 0;      // the number of copies under way that read it in main memory
   int64_t written_version_ = kNothing;
   // The slices of this version that are back in main memory, from begin to end.

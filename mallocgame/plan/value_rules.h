@@ -1,5 +1,5 @@
 // The part of Validate that follows each buffer's value through time: where the newest one is, and
-// whether every access, prefetch and write-back finds it there. Private to the folder.
+// whether every access, prefetch and eviction finds it there. Private to the folder.
 #ifndef MALLOCGAME_PLAN_VALUE_RULES_H_
 #define MALLOCGAME_PLAN_VALUE_RULES_H_
 

@@ -182,7 +182,7 @@ bool RunFits(const CostModel& cost_model) {
   for (Tick t = 0; t < program.ticks(); ++t)
     add(std::max(cost_model.PriceOf(t, 0).time_ps, cost_model.PriceOf(t, ~uint64_t{0}).time_ps), t);
   for (const Access& access : program.accesses()) {
-    // Its instruction may wait for a prefetch and for a write-back.
+    // Its instruction may wait for a prefetch and for an eviction.
     const int64_t copy = cost_model.hardware().CopyPs(program.buffer(access.buffer).size_bytes);
     add(copy, access.tick);
     add(copy, access.tick);

@@ -27,7 +27,7 @@ constexpr int64_t kPlanVersion = 1;
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 
 const char* KindName(CopyKind kind) {
-  return kind == CopyKind::kPrefetch ? "prefetch" : "write-back";
+  return kind == CopyKind::kPrefetch ? "prefetch" : "eviction";
 }
 
 std::string Dump(const Json& json) {
@@ -173,8 +173,8 @@ absl::StatusOr<Copy> ReadCopy(const Program& program, const Json& json, size_t i
   ObjectReader in(json, absl::StrCat("copies[", index, "]"));
   Copy copy;
   const std::string kind = in.String("kind");
-  if (kind == KindName(CopyKind::kWriteBack)) {
-    copy.kind = CopyKind::kWriteBack;
+  if (kind == KindName(CopyKind::kEviction)) {
+    copy.kind = CopyKind::kEviction;
   } else if (in.ok()) {
     in.Expect("kind", KindName(CopyKind::kPrefetch));
   }

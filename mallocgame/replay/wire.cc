@@ -30,7 +30,7 @@ void ToWire(const mallocgame::Hardware& hardware, Hardware* wire) {
   wire->set_transcendentals_per_second(hardware.transcendentals_per_second);
   wire->set_clock_hz(hardware.clock_hz);
   wire->set_max_outstanding_prefetches(hardware.max_outstanding_prefetches);
-  wire->set_max_outstanding_write_backs(hardware.max_outstanding_write_backs);
+  wire->set_max_outstanding_evictions(hardware.max_outstanding_evictions);
   wire->set_max_preloads(hardware.max_preloads);
   wire->set_fast_memory_space(hardware.fast_memory_space);
   wire->set_copy_latency_ps(hardware.copy_latency_ps);
@@ -48,7 +48,7 @@ absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire) {
   hardware.transcendentals_per_second = wire.transcendentals_per_second();
   hardware.clock_hz = wire.clock_hz();
   hardware.max_outstanding_prefetches = wire.max_outstanding_prefetches();
-  hardware.max_outstanding_write_backs = wire.max_outstanding_write_backs();
+  hardware.max_outstanding_evictions = wire.max_outstanding_evictions();
   hardware.max_preloads = wire.max_preloads();
   hardware.fast_memory_space = wire.fast_memory_space();
   hardware.copy_latency_ps = wire.copy_latency_ps();
@@ -93,7 +93,7 @@ absl::StatusOr<mallocgame::Plan> PlanFromWire(const Plan& wire) {
                          .status());
   const Copies& c = wire.copies();
   MG_RETURN_IF_ERROR(ColumnReader<Copy>("plan, copies", plan.copies)
-                         .ReadEnum("kind", c.kind(), &Copy::kind, CopyKind::kWriteBack)
+                         .ReadEnum("kind", c.kind(), &Copy::kind, CopyKind::kEviction)
                          .Read("residence", c.residence(), &Copy::residence)
                          .Read("begin", c.begin(), &Copy::begin)
                          .Read("end", c.end(), &Copy::end)
@@ -128,11 +128,11 @@ absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire)
                       ReadList<AccessId>("options, forbidden", wire.forbidden()));
   MG_ASSIGN_OR_RETURN(options.required, ReadList<AccessId>("options, required", wire.required()));
   if (!wire.has_kind()) return options;
-  if (wire.kind() != static_cast<int64_t>(GameKind::kOrder)) {
+  if (wire.kind() != static_cast<int64_t>(GameKind::kPriority)) {
     return absl::InvalidArgumentError(
         absl::StrCat("options, kind: found ", wire.kind(), ", allowed: none, or 1"));
   }
-  options.kind = GameKind::kOrder;
+  options.kind = GameKind::kPriority;
   if (wire.candidates() < 1 || wire.candidates() > kMaxCandidates) {
     return absl::InvalidArgumentError(absl::StrCat("options, candidates: found ", wire.candidates(),
                                                    ", allowed: 1 to ", kMaxCandidates));

@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/order/order_tables.h"
+#include "mallocgame/game/priority/priority_tables.h"
 
 namespace mallocgame {
 namespace {
@@ -42,7 +42,7 @@ ScheduledGame::ScheduledGame(const ScheduleUnits& units, const Game& base, Inten
 }
 
 std::vector<ServedAccesses> ScheduledGame::Served() const {
-  const OrderTables& tables = game_->order_tables();
+  const PriorityTables& tables = game_->priority_tables();
   std::vector<ServedAccesses> served;
   for (int32_t i = 0; i < search_->decisions(); ++i) {
     const int32_t r = search_->segment(i);
@@ -64,7 +64,7 @@ std::vector<ServedAccesses> ScheduledGame::Served() const {
 // Runs that the other order hasn't got, because their accesses stand otherwise there, come last and
 // are left to greedy.
 Intent ScheduledGame::IntentOf(const std::vector<ServedAccesses>& served) const {
-  const OrderTables& tables = game_->order_tables();
+  const PriorityTables& tables = game_->priority_tables();
   absl::flat_hash_map<std::tuple<int32_t, int32_t, int32_t>, int32_t> runs;
   Intent intent = OpenIntent(*game_);
   for (size_t r = 0; r < tables.runs.size(); ++r) {

@@ -27,8 +27,8 @@ struct ServedAccesses {
 
 class ScheduledGame {
  public:
-  // Plays the order game of `base`'s program with its instructions in `order`, and wants what
-  // `served` says, in its order. `base` is an order game at the units' own order and must outlive
+  // Plays the priority game of `base`'s program with its instructions in `order`, and wants what
+  // `served` says, in its order. `base` is a priority game at the units' own order and must outlive
   // this.
   ScheduledGame(const ScheduleUnits& units, const Game& base, UnitOrder order,
                 const std::vector<ServedAccesses>& served);

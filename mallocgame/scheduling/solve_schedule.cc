@@ -217,9 +217,9 @@ class ScheduleSolver {
     const FollowedPlan followed{result_.placed.plan, result_.placed.decided};
     // Only games with the options of the problem: the base of all orders is one game.
     const std::shared_ptr<const Game> shown =
-        GameShowing(*OrderGameOf(*problem_.game), kMaxCandidates);
+        GameShowing(*PriorityGameOf(*problem_.game), kMaxCandidates);
     base_ = shown;
-    auto starts = OrderStarts(*shown, &followed, deadline_.Share(kStarts));
+    auto starts = PriorityStarts(*shown, &followed, deadline_.Share(kStarts));
     const auto fits = [&](const GameStart& start) {
       return start.game->options().forbidden == shown->options().forbidden;
     };
@@ -341,7 +341,7 @@ class ScheduleSolver {
   const ScheduleOptions& options_;
   const ScheduleUnits units_;
   const Deadline deadline_;
-  std::shared_ptr<const Game> base_;  // an order game at the program's own order
+  std::shared_ptr<const Game> base_;  // a priority game at the program's own order
   std::vector<Start> starts_;
   ScheduleResult result_;
   int64_t evaluations_ = 0;

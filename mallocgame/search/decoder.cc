@@ -18,11 +18,11 @@ constexpr Mode kEnd = Mode::kOpen;     // of a list below
 // required to be served otherwise.
 constexpr std::array<std::array<Mode, 6>, kDecidableModes> kInstead = {{
     {Mode::kKeep, Mode::kLate, Mode::kSplit, Mode::kPreload, kEnd},
-    {Mode::kKeep, Mode::kSplit, Mode::kMain, Mode::kPreload, kEnd},
-    {Mode::kLate, Mode::kKeep, Mode::kSplit, Mode::kMain, Mode::kPreload, kEnd},
-    {Mode::kLate, Mode::kSplit, Mode::kMain, kEnd},
-    {Mode::kLate, Mode::kMain, Mode::kPreload, kEnd},
-    {Mode::kLate, Mode::kSplit, Mode::kMain, kEnd},
+    {Mode::kKeep, Mode::kSplit, Mode::kSkip, Mode::kPreload, kEnd},
+    {Mode::kLate, Mode::kKeep, Mode::kSplit, Mode::kSkip, Mode::kPreload, kEnd},
+    {Mode::kLate, Mode::kSplit, Mode::kSkip, kEnd},
+    {Mode::kLate, Mode::kSkip, Mode::kPreload, kEnd},
+    {Mode::kLate, Mode::kSplit, Mode::kSkip, kEnd},
 }};
 
 // By Mode; -1: the time game has no such action.
@@ -55,7 +55,7 @@ Action ActionOf(State& state, Mode mode) {
   return nearest == kEnd ? Action::kDrop : static_cast<Action>(action_of(nearest));
 }
 
-int NextCandidate(const OrderState& state, const Intent& intent) {
+int NextCandidate(const PriorityState& state, const Intent& intent) {
   const auto candidates = state.candidates();
   size_t best = 0;
   for (size_t i = 1; i < candidates.size() && candidates[i] >= 0; ++i) {
@@ -64,27 +64,27 @@ int NextCandidate(const OrderState& state, const Intent& intent) {
   return static_cast<int>(best);
 }
 
-Service Serve(OrderState& state, int candidate, Mode mode) {
+Mode Serve(PriorityState& state, int candidate, Mode mode) {
   if (mode == Mode::kOpen || mode == Mode::kPaying) {
     if (const int best = MostSaving(state, candidate); best >= 0) {
       MG_CHECK(state.TryApply(best));
-      return static_cast<Service>(best % kServices);
+      return static_cast<Mode>(best % kActionModes);
     }
-    if (mode == Mode::kOpen && state.TryApply(OrderAction(candidate, Service::kSplit)))
-      return Service::kSplit;
-    mode = Mode::kMain;
+    if (mode == Mode::kOpen && state.TryApply(PriorityAction(candidate, Mode::kSplit)))
+      return Mode::kSplit;
+    mode = Mode::kSkip;
   }
   const Mode served = Nearest(mode, [&](Mode other) {
     return other <= Mode::kSplit &&
-           state.TryApply(OrderAction(candidate, static_cast<Service>(other)));
+           state.TryApply(PriorityAction(candidate, static_cast<Mode>(other)));
   });
   MG_CHECK(served != kEnd);
-  return static_cast<Service>(served);
+  return static_cast<Mode>(served);
 }
 
 void Decide(Position& position, const Intent& intent) {
-  if (position.game().options().kind == GameKind::kOrder) {
-    auto& state = static_cast<OrderState&>(position);
+  if (position.game().options().kind == GameKind::kPriority) {
+    auto& state = static_cast<PriorityState&>(position);
     const int candidate = NextCandidate(state, intent);
     Serve(state, candidate, intent[state.candidates()[candidate]].mode);
     return;

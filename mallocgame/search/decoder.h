@@ -5,8 +5,8 @@
 #ifndef MALLOCGAME_SEARCH_DECODER_H_
 #define MALLOCGAME_SEARCH_DECODER_H_
 
-#include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/search/intent.h"
 
@@ -22,10 +22,10 @@ void PlayOn(Position& position, const Intent& intent);
 // What Decide consists of. In the time game: the action that a mode leads to. The state must not be
 // terminal; it comes back unchanged.
 Action ActionOf(State& state, Mode mode);
-// In the order game: the candidate with the lowest rank, of which there must be one; and serving a
+// In the priority game: the candidate with the lowest rank, of which there must be one; and serving a
 // candidate in a mode. Returns how it is served.
-int NextCandidate(const OrderState& state, const Intent& intent);
-Service Serve(OrderState& state, int candidate, Mode mode);
+int NextCandidate(const PriorityState& state, const Intent& intent);
+Mode Serve(PriorityState& state, int candidate, Mode mode);
 
 }  // namespace mallocgame
 

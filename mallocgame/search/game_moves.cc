@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/search/game_search.h"
 
@@ -84,10 +84,10 @@ class TimeMoves final : public GameMoves {
   const Game& game_;
 };
 
-class OrderMoves final : public GameMoves {
+class PriorityMoves final : public GameMoves {
  public:
-  explicit OrderMoves(GameSearch& search)
-      : search_(search), tables_(search.position().game().order_tables()) {}
+  explicit PriorityMoves(GameSearch& search)
+      : search_(search), tables_(search.position().game().priority_tables()) {}
 
   int32_t Propose(Rng& rng) override;
   void Accepted() override;
@@ -114,11 +114,11 @@ class OrderMoves final : public GameMoves {
   int32_t CompoundExchange(Rng& rng);
 
   GameSearch& search_;
-  const OrderTables& tables_;
+  const PriorityTables& tables_;
   std::vector<int32_t> large_;  // decisions about buffers that are not small
 };
 
-void OrderMoves::Accepted() {
+void PriorityMoves::Accepted() {
   large_.clear();
   for (int32_t i = 0; i < search_.decisions(); ++i) {
     if (bytes(search_.segment(i)) >= kOftenMovedBytes) large_.push_back(i);
@@ -126,17 +126,17 @@ void OrderMoves::Accepted() {
 }
 
 // Seldom one about a small buffer.
-int32_t OrderMoves::AnyDecision(Rng& rng) const {
+int32_t PriorityMoves::AnyDecision(Rng& rng) const {
   return large_.empty() || rng.Below(8) == 0 ? static_cast<int32_t>(rng.Below(search_.decisions()))
                                              : rng.Pick(large_);
 }
 
-Mode OrderMoves::AnyMode(const Run& run, Mode now, Rng& rng) {
+Mode PriorityMoves::AnyMode(const Run& run, Mode now, Rng& rng) {
   for (;;) {
-    const auto mode = static_cast<Mode>(rng.Below(kServices));
+    const auto mode = static_cast<Mode>(rng.Below(kActionModes));
     if (mode != now && (mode != Mode::kSplit || run.splits) &&
         (mode != Mode::kPreload || run.preloadable) &&
-        (mode != Mode::kEarly || OrderState::HasEarly(run)))
+        (mode != Mode::kEarly || PriorityState::HasEarly(run)))
       return mode;
   }
 }
@@ -144,7 +144,7 @@ Mode OrderMoves::AnyMode(const Run& run, Mode now, Rng& rng) {
 // A decision about a run that `suits`: of the first `rivals` found the one that saves most. -1:
 // none was found.
 template <class Suits>
-int32_t OrderMoves::Find(int rivals, const Suits& suits, Rng& rng) const {
+int32_t PriorityMoves::Find(int rivals, const Suits& suits, Rng& rng) const {
   int32_t best = -1;
   for (int i = 0; i < kTries && rivals > 0; ++i) {
     const int32_t decision = AnyDecision(rng);
@@ -157,7 +157,7 @@ int32_t OrderMoves::Find(int rivals, const Suits& suits, Rng& rng) const {
 
 // A decision that serves a buffer of at most twice or half the size otherwise, without a split; -1:
 // none was found.
-int32_t OrderMoves::SimilarTo(int32_t at, Rng& rng) const {
+int32_t PriorityMoves::SimilarTo(int32_t at, Rng& rng) const {
   const int32_t run = search_.segment(at);
   const Mode mode = wanted(run).mode;
   if (mode == Mode::kSplit) return -1;
@@ -174,11 +174,11 @@ int32_t OrderMoves::SimilarTo(int32_t at, Rng& rng) const {
 // may be more than what a large one does, and less for each of them alone. In half of the trials
 // the others are those that matter most to the first one. In the other half they are any, as what
 // pays may also depend on what else the same instruction finds in fast memory.
-int32_t OrderMoves::CompoundExchange(Rng& rng) {
+int32_t PriorityMoves::CompoundExchange(Rng& rng) {
   const bool goes = rng.Below(2) == 0, any = rng.Below(2) == 0;
   const auto lies = [this](int32_t run, bool in_fast_memory) {
     const Mode mode = wanted(run).mode;
-    return mode != Mode::kSplit && (mode != Mode::kMain) == in_fast_memory;
+    return mode != Mode::kSplit && (mode != Mode::kSkip) == in_fast_memory;
   };
   const int32_t at = Find(1, [&](int32_t run) { return lies(run, goes); }, rng);
   if (at < 0) return -1;
@@ -197,10 +197,10 @@ int32_t OrderMoves::CompoundExchange(Rng& rng) {
   if (others.empty()) return -1;
   const int32_t first = std::min(at, *std::min_element(others.begin(), others.end()));
   const int32_t from = Before(first);
-  Mode mode = Mode::kMain;
+  Mode mode = Mode::kSkip;
   double rank = wanted(run).rank;
   if (!goes) {
-    do mode = AnyMode(tables_.runs[run], Mode::kMain, rng);
+    do mode = AnyMode(tables_.runs[run], Mode::kSkip, rng);
     while (mode == Mode::kSplit);
     rank = std::min(rank, wanted(search_.segment(first)).rank - 0.5);
   }
@@ -213,14 +213,14 @@ int32_t OrderMoves::CompoundExchange(Rng& rng) {
   return from;
 }
 
-int32_t OrderMoves::Coalesce(int32_t parent, Rng& rng) {
+int32_t PriorityMoves::Coalesce(int32_t parent, Rng& rng) {
   const int32_t from = search_.decision_of(parent);
   search_.GoTo(from);
   search_.Want(parent, rng.Below(2) == 0 ? Mode::kLate : Mode::kEarly);
   return from;
 }
 
-int32_t OrderMoves::Insert(int32_t at, Rng& rng) {
+int32_t PriorityMoves::Insert(int32_t at, Rng& rng) {
   const int32_t run = search_.segment(at);
   const int32_t by = 1 + static_cast<int32_t>(rng.Below(16));
   const bool earlier = rng.Below(2) == 0;
@@ -232,7 +232,7 @@ int32_t OrderMoves::Insert(int32_t at, Rng& rng) {
   return from;
 }
 
-int32_t OrderMoves::Exchange(int32_t at, int32_t similar) {
+int32_t PriorityMoves::Exchange(int32_t at, int32_t similar) {
   const int32_t run = search_.segment(at), other = search_.segment(similar);
   const int32_t from = Before(std::min(at, similar));
   const Segment own = wanted(run), its = wanted(other);
@@ -242,7 +242,7 @@ int32_t OrderMoves::Exchange(int32_t at, int32_t similar) {
   return from;
 }
 
-int32_t OrderMoves::Reassign(int32_t at, bool two, Rng& rng) {
+int32_t PriorityMoves::Reassign(int32_t at, bool two, Rng& rng) {
   const int32_t run = search_.segment(at);
   search_.GoTo(at);
   search_.Want(run, AnyMode(tables_.runs[run], wanted(run).mode, rng));
@@ -253,7 +253,7 @@ int32_t OrderMoves::Reassign(int32_t at, bool two, Rng& rng) {
   return at;
 }
 
-int32_t OrderMoves::Propose(Rng& rng) {
+int32_t PriorityMoves::Propose(Rng& rng) {
   if (rng.Below(5) == 0) {
     if (const int32_t from = CompoundExchange(rng); from >= 0) return from;
   }
@@ -286,11 +286,11 @@ void KickTimeGame(const Game& game, const IncumbentTrace& trace, Intent& intent,
   }
 }
 
-void KickOrderGame(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng) {
+void KickPriorityGame(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng) {
   const auto decisions = static_cast<uint32_t>(trace.decisions());
   const uint32_t at = rng.Below(decisions), kind = rng.Below(4);
   const int32_t run = trace.segment(static_cast<int32_t>(at));
-  const int32_t parent = game.order_tables().runs[run].parent;
+  const int32_t parent = game.priority_tables().runs[run].parent;
   if (kind == 0 && parent >= 0) {
     trace.Change(parent);
     intent[parent].mode = rng.Below(2) == 0 ? Mode::kLate : Mode::kEarly;
@@ -307,7 +307,7 @@ void KickOrderGame(const Game& game, IncumbentTrace& trace, Intent& intent, Rng&
       if (i != at && rng.Below(2) != 0) continue;
       const int32_t one = trace.segment(static_cast<int32_t>(i));
       trace.Change(one);
-      intent[one].mode = static_cast<Mode>(rng.Below(kServices));
+      intent[one].mode = static_cast<Mode>(rng.Below(kActionModes));
     }
   }
 }
@@ -315,14 +315,14 @@ void KickOrderGame(const Game& game, IncumbentTrace& trace, Intent& intent, Rng&
 }  // namespace
 
 std::unique_ptr<GameMoves> GameMoves::Create(GameSearch& search) {
-  if (search.position().game().options().kind == GameKind::kOrder)
-    return std::make_unique<OrderMoves>(search);
+  if (search.position().game().options().kind == GameKind::kPriority)
+    return std::make_unique<PriorityMoves>(search);
   return std::make_unique<TimeMoves>(search);
 }
 
 void Kick(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng) {
-  if (game.options().kind == GameKind::kOrder)
-    KickOrderGame(game, trace, intent, rng);
+  if (game.options().kind == GameKind::kPriority)
+    KickPriorityGame(game, trace, intent, rng);
   else
     KickTimeGame(game, trace, intent, rng);
 }

@@ -1,7 +1,7 @@
 // The moves of local search over games, by their names in operations research. Each changes what is
 // wanted for some segments of the accepted game's intent.
 //
-// In the order game, where a run is a segment:
+// In the priority game, where a run is a segment:
 //   Reassign          another mode for one run: a 1-flip. Reassign two: with a later one.
 //   Insert            a run has its turn a few decisions earlier or later: the insertion move of
 //                     permutation scheduling (Taillard 1990).
@@ -47,7 +47,7 @@ class GameMoves {
 
 // A stronger kick than that, of a whole game that `intent` led to and that is in `trace`, which
 // must have decisions: in the time game a few successive decisions, and in half of the cases those
-// about one buffer too; in the order game a few successive ones, or an insertion, or a coalescing.
+// about one buffer too; in the priority game a few successive ones, or an insertion, or a coalescing.
 void Kick(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng);
 
 }  // namespace mallocgame

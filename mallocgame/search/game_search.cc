@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 
 namespace mallocgame {
 namespace {
@@ -17,7 +17,7 @@ constexpr int64_t kAcceptedBetweenOrders = 256;
 }  // namespace
 
 GameSearch::GameSearch(const Game& game, Intent intent)
-    : position_(game.Start()), order_(game.options().kind == GameKind::kOrder),
+    : position_(game.Start()), order_(game.options().kind == GameKind::kPriority),
       intent_(std::move(intent)), trace_(IncumbentTrace::Create(game)),
       moves_(GameMoves::Create(*this)) {
   MG_CHECK(Try(std::numeric_limits<int64_t>::max()));
@@ -58,9 +58,9 @@ void GameSearch::Want(int32_t segment, Mode mode, double rank) {
   trace_->Change(segment);
 }
 
-// Until the end the stalls of an order game are counted from below.
+// Until the end the stalls of a priority game are counted from below.
 bool GameSearch::IsHopeless(int64_t most) const {
-  const auto& state = static_cast<const OrderState&>(*position_);
+  const auto& state = static_cast<const PriorityState&>(*position_);
   return state.candidates().size() > 1 && state.candidates()[1] < 0 &&
          state.latency_ps() - state.tables().runs[state.candidates()[0]].saving_ps > most;
 }

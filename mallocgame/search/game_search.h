@@ -47,7 +47,7 @@ class GameSearch final : public Neighbourhood {
 
   bool empty() const override { return decisions() == 0; }
   void Propose(Rng& rng) override { Move(rng); }
-  // Plays the trial to its end. In the order game a trial whose stalls are sure to be too long
+  // Plays the trial to its end. In the priority game a trial whose stalls are sure to be too long
   // before its last decision, by what that decision is estimated to save, is not played to its end.
   bool Try(int64_t most) override;
   // Modes become what was really chosen: those that gave way are forgotten.
@@ -59,7 +59,7 @@ class GameSearch final : public Neighbourhood {
 
   std::unique_ptr<Position>
       position_;  // agrees with the accepted game in the first agrees_ decisions
-  bool order_;    // it is of an order game
+  bool order_;    // it is of a priority game
   Intent intent_;
   std::unique_ptr<IncumbentTrace> trace_;             // the accepted game
   std::vector<std::pair<int32_t, Segment>> changed_;  // as they were before the trial

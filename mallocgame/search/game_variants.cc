@@ -25,7 +25,7 @@ std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& option
 
 std::shared_ptr<const Game> GameShowing(const Game& game, int candidates) {
   GameOptions options = game.options();
-  if (options.kind != GameKind::kOrder || options.candidates == candidates)
+  if (options.kind != GameKind::kPriority || options.candidates == candidates)
     return game.shared_from_this();
   options.candidates = candidates;
   return GameWith(game, options);
@@ -33,7 +33,9 @@ std::shared_ptr<const Game> GameShowing(const Game& game, int candidates) {
 
 std::shared_ptr<const Game> TimeGameOf(const Game& game) { return OfKind(game, GameKind::kTime); }
 
-std::shared_ptr<const Game> OrderGameOf(const Game& game) { return OfKind(game, GameKind::kOrder); }
+std::shared_ptr<const Game> PriorityGameOf(const Game& game) {
+  return OfKind(game, GameKind::kPriority);
+}
 
 std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game) {
   GameOptions options = game.options();

@@ -12,12 +12,12 @@ namespace mallocgame {
 // The same game with other options, which must be in their ranges.
 std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& options);
 
-// The same order game, showing so many candidates. A time game shows none and stays as it is.
+// The same priority game, showing so many candidates. A time game shows none and stays as it is.
 std::shared_ptr<const Game> GameShowing(const Game& game, int candidates);
 
-// The same game as a time game, and as an order game.
+// The same game as a time game, and as a priority game.
 std::shared_ptr<const Game> TimeGameOf(const Game& game);
-std::shared_ptr<const Game> OrderGameOf(const Game& game);
+std::shared_ptr<const Game> PriorityGameOf(const Game& game);
 
 // A smaller buffer is as good as a scalar.
 inline constexpr int64_t kSmallBufferBytes = 512;

@@ -30,12 +30,12 @@ Action MostProfitable(State& state, const std::array<double, kActions>& rents) {
 
 Action GreedyAction(State& state) { return MostProfitable(state, {}); }
 
-int MostSaving(OrderState& state, int candidate) {
+int MostSaving(PriorityState& state, int candidate) {
   int best = -1;
   int64_t most = 0;
   const int64_t before = state.latency_ps();
-  for (const Service service : {Service::kLate, Service::kEarly, Service::kPreload}) {
-    const int action = OrderAction(candidate, service);
+  for (const Mode mode : {Mode::kLate, Mode::kEarly, Mode::kPreload}) {
+    const int action = PriorityAction(candidate, mode);
     if (!state.TryApply(action)) continue;
     const int64_t saved = before - state.latency_ps();
     state.Undo();

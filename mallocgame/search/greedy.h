@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/state.h"
 
 namespace mallocgame {
@@ -16,9 +16,9 @@ Action MostProfitable(State& state, const std::array<double, kActions>& rents);
 // The same without rents. The state must not be terminal; it comes back unchanged.
 Action GreedyAction(State& state);
 
-// In the order game: the action that serves a candidate from fast memory and saves most; -1: none
+// In the priority game: the action that serves a candidate from fast memory and saves most; -1: none
 // saves anything. The state comes back unchanged.
-int MostSaving(OrderState& state, int candidate);
+int MostSaving(PriorityState& state, int candidate);
 
 }  // namespace mallocgame
 

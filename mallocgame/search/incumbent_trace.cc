@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/search/decoder.h"
-#include "mallocgame/search/order_difference.h"
+#include "mallocgame/search/priority_difference.h"
 
 namespace mallocgame {
 namespace {
 
-bool Places(Service service) { return service != Service::kSkip && service != Service::kSplit; }
-bool IsSplit(uint8_t action) { return static_cast<Service>(action % kServices) == Service::kSplit; }
+bool Places(Mode mode) { return mode != Mode::kSkip && mode != Mode::kSplit; }
+bool IsSplit(uint8_t action) { return static_cast<Mode>(action % kActionModes) == Mode::kSplit; }
 
 // Whether others find the same bytes taken and wanted by both.
 bool LiesAlike(const PlannedResidence& a, const PlannedResidence& b) {
@@ -19,10 +19,10 @@ bool LiesAlike(const PlannedResidence& a, const PlannedResidence& b) {
   return a.offset == b.offset && a.begin == b.begin && a.end == b.end && wanted(a) == wanted(b);
 }
 
-// Of an order game; segments are runs.
-class OrderTrace final : public IncumbentTrace {
+// Of a priority game; segments are runs.
+class PriorityTrace final : public IncumbentTrace {
  public:
-  explicit OrderTrace(const OrderTables& tables)
+  explicit PriorityTrace(const PriorityTables& tables)
       : IncumbentTrace(tables.runs.size()), difference_(tables), apart_(tables.runs.size()) {}
 
   void Follow(Position& position, int32_t end) const override;
@@ -38,45 +38,45 @@ class OrderTrace final : public IncumbentTrace {
   };
 
   void AdoptPlaces(const Position& end, int32_t agrees) override;
-  void Account(const OrderState& state, int32_t decision, int32_t placed);
-  void Pass(const OrderState& state);
-  bool ChangeIsOpen(const OrderState& state) const;
-  bool IsAwaited(const OrderState& state, int32_t run) const;
+  void Account(const PriorityState& state, int32_t decision, int32_t placed);
+  void Pass(const PriorityState& state);
+  bool ChangeIsOpen(const PriorityState& state) const;
+  bool IsAwaited(const PriorityState& state, int32_t run) const;
 
   // For each decision of the incumbent what was placed, unless the offset is -1.
   std::vector<PlannedResidence> placed_;
   // The game is compared with the incumbent's first next_ decisions. They agree in the first
   // agrees_.
-  OrderDifference difference_;
+  PriorityDifference difference_;
   int32_t agrees_ = 0, next_ = 0;
   std::vector<Apart> apart_;  // by run
 };
 
-void OrderTrace::AdoptPlaces(const Position& end, int32_t agrees) {
-  const auto& state = static_cast<const OrderState&>(end);
+void PriorityTrace::AdoptPlaces(const Position& end, int32_t agrees) {
+  const auto& state = static_cast<const PriorityState&>(end);
   placed_.resize(agrees);
   placed_.resize(decisions());
   auto placed = state.arrangement().placed().rbegin();
   for (int32_t i = decisions(); i-- > agrees;) {
-    if (Places(state.decided()[i].service)) placed_[i] = *placed++;
+    if (Places(state.decided()[i].mode)) placed_[i] = *placed++;
   }
 }
 
-void OrderTrace::Follow(Position& position, int32_t end) const {
-  auto& state = static_cast<OrderState&>(position);
+void PriorityTrace::Follow(Position& position, int32_t end) const {
+  auto& state = static_cast<PriorityState&>(position);
   for (int32_t i = state.num_decisions(); i < end; ++i) {
     MG_CHECK(placed_[i].offset >= 0 ? state.TryApply(actions_[i], placed_[i])
                                     : state.TryApply(actions_[i]));
   }
 }
 
-void OrderTrace::Begin(int32_t agrees) {
+void PriorityTrace::Begin(int32_t agrees) {
   agrees_ = next_ = agrees;
   difference_.Clear();
 }
 
-void OrderTrace::Begin(const Position& position) {
-  const auto& state = static_cast<const OrderState&>(position);
+void PriorityTrace::Begin(const Position& position) {
+  const auto& state = static_cast<const PriorityState&>(position);
   const auto decided = state.decided();
   const auto actions = state.actions();
   int32_t agrees = 0, placed = 0;
@@ -86,15 +86,15 @@ void OrderTrace::Begin(const Position& position) {
   }
   Begin(agrees);
   for (int32_t i = agrees; i < state.num_decisions(); ++i)
-    Account(state, i, Places(decided[i].service) ? placed++ : -1);
+    Account(state, i, Places(decided[i].mode) ? placed++ : -1);
 }
 
-void OrderTrace::Decide(Position& position, const Intent& intent) {
-  auto& state = static_cast<OrderState&>(position);
+void PriorityTrace::Decide(Position& position, const Intent& intent) {
+  auto& state = static_cast<PriorityState&>(position);
   while (next_ < decisions() && !state.IsOpen(segments_[next_])) Pass(state);
   int candidate = 0;
   if (next_ < decisions() && difference_.SameOpen() && !ChangeIsOpen(state)) {
-    candidate = actions_[next_] / kServices;
+    candidate = actions_[next_] / kActionModes;
   } else {
     candidate = NextCandidate(state, intent);
     const int32_t run = state.candidates()[candidate];
@@ -103,23 +103,22 @@ void OrderTrace::Decide(Position& position, const Intent& intent) {
   const int32_t run = state.candidates()[candidate];
   const Mode mode = intent[run].mode;
   if (next_ == decision_of_[run] && placed_[next_].offset >= 0 &&
-      static_cast<int>(mode) == actions_[next_] % kServices &&
+      static_cast<int>(mode) == actions_[next_] % kActionModes &&
       difference_.SameAround(placed_[next_]) &&
-      state.TryApply(OrderAction(candidate, static_cast<Service>(mode)), placed_[next_])) {
+      state.TryApply(PriorityAction(candidate, mode), placed_[next_])) {
     ++next_;
     return;
   }
   const auto residences = static_cast<int32_t>(state.arrangement().placed().size());
   Serve(state, candidate, mode);
-  Account(state, state.num_decisions() - 1,
-          Places(state.decided().back().service) ? residences : -1);
+  Account(state, state.num_decisions() - 1, Places(state.decided().back().mode) ? residences : -1);
 }
 
 // Counts what sets a decision of the game, which placed that, apart from the incumbent.
-void OrderTrace::Account(const OrderState& state, int32_t decision, int32_t placed) {
-  const auto& [run, service, latency_ps, stall_ps] = state.decided()[decision];
+void PriorityTrace::Account(const PriorityState& state, int32_t decision, int32_t placed) {
+  const auto& [run, mode, latency_ps, stall_ps] = state.decided()[decision];
   const PlannedResidence* const own = placed < 0 ? nullptr : &state.arrangement().placed()[placed];
-  const bool split = service == Service::kSplit;
+  const bool split = mode == Mode::kSplit;
   const int32_t at = decision_of_[run];
   const PlannedResidence* const its = at >= 0 && placed_[at].offset >= 0 ? &placed_[at] : nullptr;
   const bool alike = own != nullptr && its != nullptr && LiesAlike(*own, *its);
@@ -144,7 +143,7 @@ void OrderTrace::Account(const OrderState& state, int32_t decision, int32_t plac
 }
 
 // Goes on to the incumbent's next decision, though the game does not take it now.
-void OrderTrace::Pass(const OrderState& state) {
+void PriorityTrace::Pass(const PriorityState& state) {
   const int32_t run = segments_[next_];
   difference_.Decide(run, IsSplit(actions_[next_]));
   if (const PlannedResidence& its = placed_[next_]; its.offset >= 0) {
@@ -160,13 +159,13 @@ void OrderTrace::Pass(const OrderState& state) {
 }
 
 // Whether one of the changed runs can be taken now.
-bool OrderTrace::ChangeIsOpen(const OrderState& state) const {
+bool PriorityTrace::ChangeIsOpen(const PriorityState& state) const {
   return std::any_of(changed_.begin(), changed_.end(),
                      [&state](int32_t run) { return state.IsOpen(run); });
 }
 
 // Whether the game is about to take a run because the incumbent did.
-bool OrderTrace::IsAwaited(const OrderState& state, int32_t run) const {
+bool PriorityTrace::IsAwaited(const PriorityState& state, int32_t run) const {
   const auto candidates = state.candidates();
   const bool shown = candidates.back() < 0 || run <= candidates.back();
   return shown && state.IsOpen(run) &&
@@ -176,8 +175,8 @@ bool OrderTrace::IsAwaited(const OrderState& state, int32_t run) const {
 }  // namespace
 
 std::unique_ptr<IncumbentTrace> IncumbentTrace::Create(const Game& game) {
-  if (game.options().kind == GameKind::kOrder)
-    return std::make_unique<OrderTrace>(game.order_tables());
+  if (game.options().kind == GameKind::kPriority)
+    return std::make_unique<PriorityTrace>(game.priority_tables());
   return std::unique_ptr<IncumbentTrace>(new IncumbentTrace(game.program().accesses().size()));
 }
 

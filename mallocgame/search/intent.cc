@@ -6,23 +6,17 @@
 #include <map>
 #include <utility>
 
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/state.h"
 
 namespace mallocgame {
 namespace {
 
-static_assert(static_cast<int>(Mode::kMain) == static_cast<int>(Service::kSkip) &&
-              static_cast<int>(Mode::kLate) == static_cast<int>(Service::kLate) &&
-              static_cast<int>(Mode::kEarly) == static_cast<int>(Service::kEarly) &&
-              static_cast<int>(Mode::kPreload) == static_cast<int>(Service::kPreload) &&
-              static_cast<int>(Mode::kSplit) == static_cast<int>(Service::kSplit));
-
 // By Action.
-constexpr std::array<Mode, kActions> kModeOfAction = {Mode::kMain, Mode::kLate, Mode::kKeep,
+constexpr std::array<Mode, kActions> kModeOfAction = {Mode::kSkip, Mode::kLate, Mode::kKeep,
                                                       Mode::kEarly};
 
-bool IsOrderGame(const Game& game) { return game.options().kind == GameKind::kOrder; }
+bool IsPriorityGame(const Game& game) { return game.options().kind == GameKind::kPriority; }
 
 bool Writes(const Access& access) {
   return access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate ||
@@ -37,7 +31,7 @@ class PlanReader {
         written_back_(plan.residences.size()) {
     for (const Copy& copy : plan.copies) {
       if (copy.preload) preloaded_[copy.residence.index()] = true;
-      if (copy.kind == CopyKind::kWriteBack) written_back_[copy.residence.index()] = true;
+      if (copy.kind == CopyKind::kEviction) written_back_[copy.residence.index()] = true;
     }
   }
 
@@ -48,7 +42,7 @@ class PlanReader {
   // A segment that residence `r` serves; none: main memory. Its prefetch is late if the bytes are
   // reserved from tick `late_from` on or later.
   Segment Read(AccessId first, AccessId last, ResidenceId r, Tick late_from) const {
-    if (!r.valid()) return {first, last, Mode::kMain};
+    if (!r.valid()) return {first, last, Mode::kSkip};
     const Residence& residence = plan_.residences[r.index()];
     const bool starts = program_.accesses_of(program_.access(first).buffer)[0] == first;
     const Mode mode = starts && preloaded(r)        ? Mode::kPreload
@@ -78,17 +72,17 @@ class PlanReader {
 Segment ReadDecision(const Program& program, const PlanReader& reader, AccessId id) {
   const Access& access = program.access(id);
   Segment segment = reader.Read(id, access.kind == AccessKind::kLoopEntry ? 0 : kNever);
-  if (segment.mode == Mode::kMain) return segment;
+  if (segment.mode == Mode::kSkip) return segment;
   // The residence of a plain copy's result may begin later than the copy; it is decided then.
   if (segment.lead < 0) {
-    segment.mode = Mode::kMain;
+    segment.mode = Mode::kSkip;
   } else if (Writes(access)) {
     segment.mode = reader.written_back(reader.residence(id)) ? Mode::kLate : Mode::kKeep;
   }
   return segment;
 }
 
-Segment ReadRun(const OrderTables& tables, const PlanReader& reader, const Run& run) {
+Segment ReadRun(const PriorityTables& tables, const PlanReader& reader, const Run& run) {
   const auto access = [&](int32_t i) { return tables.arrangement.decision(run.buffer, i).access; };
   const ResidenceId r = reader.residence(access(run.first));
   bool same = true, any = false;
@@ -106,8 +100,8 @@ Mode ModeOf(Action action) { return kModeOfAction[static_cast<size_t>(action)]; 
 
 Intent OpenIntent(const Game& game) {
   Intent intent;
-  if (IsOrderGame(game)) {
-    const OrderTables& tables = game.order_tables();
+  if (IsPriorityGame(game)) {
+    const PriorityTables& tables = game.priority_tables();
     for (const Run& run : tables.runs) {
       intent.push_back({tables.arrangement.decision(run.buffer, run.first).access,
                         tables.arrangement.decision(run.buffer, run.last).access});
@@ -125,8 +119,8 @@ Intent ReadPlan(const Game& game, const Plan& plan) {
   Intent intent = OpenIntent(game);
   for (size_t i = 0; i < intent.size(); ++i) {
     const double rank = intent[i].rank;
-    intent[i] = IsOrderGame(game)
-                    ? ReadRun(game.order_tables(), reader, game.order_tables().runs[i])
+    intent[i] = IsPriorityGame(game)
+                    ? ReadRun(game.priority_tables(), reader, game.priority_tables().runs[i])
                     : ReadDecision(game.program(), reader, AccessId(i));
     intent[i].rank = rank;
   }
@@ -139,28 +133,29 @@ Intent ReadPacking(const Program& program, const Plan& plan) {
   for (size_t a = 0; a < program.accesses().size(); ++a) {
     intent.push_back(reader.Read(AccessId(a), 0));
     Segment& segment = intent.back();
-    segment.rank = segment.offset < 0 && segment.mode != Mode::kMain ? 2 : 1;
+    segment.rank = segment.offset < 0 && segment.mode != Mode::kSkip ? 2 : 1;
   }
   return intent;
 }
 
 Mode DecidedMode(const Position& position, int i) {
   const uint8_t action = position.actions()[i];
-  return IsOrderGame(position.game()) ? static_cast<Mode>(action % kServices)
-                                      : kModeOfAction[action];
+  return IsPriorityGame(position.game()) ? static_cast<Mode>(action % kActionModes)
+                                         : kModeOfAction[action];
 }
 
 int32_t DecidedSegment(const Position& position, int i) {
-  return IsOrderGame(position.game()) ? static_cast<const OrderState&>(position).decided()[i].run
-                                      : static_cast<const State&>(position).access_of(i).value;
+  return IsPriorityGame(position.game())
+             ? static_cast<const PriorityState&>(position).decided()[i].run
+             : static_cast<const State&>(position).access_of(i).value;
 }
 
 Intent ReadGame(const Position& position) {
   Intent decided;
   for (int i = 0; i < position.num_decisions(); ++i) {
     AccessId first, last;
-    if (IsOrderGame(position.game())) {
-      const OrderTables& tables = static_cast<const OrderState&>(position).tables();
+    if (IsPriorityGame(position.game())) {
+      const PriorityTables& tables = static_cast<const PriorityState&>(position).tables();
       const Run& run = tables.runs[DecidedSegment(position, i)];
       first = tables.arrangement.decision(run.buffer, run.first).access;
       last = tables.arrangement.decision(run.buffer, run.last).access;

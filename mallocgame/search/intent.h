@@ -6,7 +6,7 @@
 // Most intents are dense, with a segment for everything that their decoder asks about:
 //
 //   a time game, a packing   one segment for each access of the program, by AccessId
-//   an order game            one segment for each run, by its index in OrderTables::runs
+//   a priority game            one segment for each run, by its index in PriorityTables::runs
 //
 // The others, such as what a game decided, name some segments in the order of their decisions.
 // Accesses mean the same in all games of a program, so they say which segment is which.
@@ -19,27 +19,11 @@
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/mode.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/plan/plan.h"
 
 namespace mallocgame {
-
-// How a segment should be served. The first five are the order game's services, in their order.
-enum class Mode : uint8_t {
-  kMain = 0,     // from main memory; in the time game Drop
-  kLate = 1,     // by a residence that is filled as late as is hidden; in the time game Copy
-  kEarly = 2,    // by a residence whose bytes are reserved as early as possible; CopyEarly
-  kPreload = 3,  // by a residence that is filled before the program starts
-  kSplit = 4,    // its parts are wanted apart
-  // By the residence that serves the access before. In the time game NoCopy: at the first access of
-  // an entry parameter also a preload, and at a write the value then stays to the last access.
-  kKeep = 5,
-  // In the way that saves most where it is decided, by greedy's rule. If none saves anything it is
-  // served from main memory (kPaying), or split first if it can be (kOpen). kOpen is what nobody
-  // wants anything for.
-  kPaying = 6,
-  kOpen = 7,
-};
 
 // What an action of the time game stands for.
 Mode ModeOf(Action action);
@@ -47,7 +31,7 @@ Mode ModeOf(Action action);
 struct Segment {
   AccessId first, last;
   Mode mode = Mode::kOpen;
-  // The next three are heeded by a packing only. If the residence is written back, its bytes are
+  // The next three are heeded by a packing only. If the residence is evicted, its bytes are
   // held until the latest tick for that, if there is room.
   bool held = false;
   // The bytes are reserved so long before the first access, if there is room; negative in what was

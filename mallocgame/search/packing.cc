@@ -50,7 +50,7 @@ void Packing::Ask() {
     const auto of = tables_.decisions_of(buffer);
     for (size_t i = 0; i < of.size();) {
       size_t end = i + 1;
-      if (tables_.may_be_fast[of[i]] != 0 && wanted(of[i]).mode != Mode::kMain) {
+      if (tables_.may_be_fast[of[i]] != 0 && wanted(of[i]).mode != Mode::kSkip) {
         const Decision& first = tables.decisions[of[i]];
         // A residence over a loop serves everything inside.
         Tick covered = first.loop_exit;
@@ -100,9 +100,9 @@ bool Packing::PlaceOne(const Asked& asked) {
     known = {asked.last, asked.preload,
              tables_.Plan(buffer, asked.position, asked.last, asked.preload)};
   if (!known.planned.has_value()) return false;
-  if (asked.held && known.planned->write_back_deadline > known.planned->end) {
+  if (asked.held && known.planned->eviction_deadline > known.planned->end) {
     PlannedResidence held = *known.planned;
-    held.end = held.write_back_deadline;
+    held.end = held.eviction_deadline;
     if (PlaceAsAsked(asked, held)) return true;
   }
   return PlaceAsAsked(asked, *known.planned);

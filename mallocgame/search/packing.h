@@ -2,7 +2,7 @@
 // says for each access whether fast memory should serve it, whether the residence that serves the
 // one before should, and which residence chooses its place first. Residences get their offsets in
 // the order of their ranks. Then copies are scheduled, the one that is needed first in front, each
-// as early as the channel and the bytes at its place allow (mallocgame/game/order has both).
+// as early as the channel and the bytes at its place allow (mallocgame/game/priority has both).
 //
 // It stays beside the decoder of games: a packing may cut live ranges anywhere, and its residences
 // have offsets and leads of their own, about which no game asks.
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/order/arrangement.h"
-#include "mallocgame/game/order/copy_schedule.h"
+#include "mallocgame/game/priority/arrangement.h"
+#include "mallocgame/game/priority/copy_schedule.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/search/intent.h"
 

@@ -101,8 +101,8 @@ void PackingSearch::Propose(Rng& rng) {
 
 void PackingSearch::Reassign(AccessId id, Rng& rng) {
   Segment& segment = Changed(id);
-  if (segment.mode != Mode::kMain) {
-    segment.mode = Mode::kMain;
+  if (segment.mode != Mode::kSkip) {
+    segment.mode = Mode::kSkip;
     return;
   }
   segment.mode = rng.Below(2) == 0 ? Mode::kKeep : Mode::kLate;
@@ -116,7 +116,7 @@ void PackingSearch::CutOrCoalesce(AccessId id) {
   Mode& mode = Changed(id).mode;
   if (mode == Mode::kKeep) {
     mode = Mode::kLate;
-  } else if (mode != Mode::kMain && mode != Mode::kPreload) {
+  } else if (mode != Mode::kSkip && mode != Mode::kPreload) {
     mode = Mode::kKeep;
   }
 }
@@ -128,14 +128,14 @@ void PackingSearch::Relocate(AccessId id, Rng& rng) {
 }
 
 void PackingSearch::ReassignBuffer(AccessId id, Rng& rng) {
-  constexpr Mode kModes[] = {Mode::kMain, Mode::kLate, Mode::kKeep};
+  constexpr Mode kModes[] = {Mode::kSkip, Mode::kLate, Mode::kKeep};
   const Mode mode = kModes[rng.Below(3)];
   const double rank = rng.Uniform();
   for (const AccessId other : program_.accesses_of(program_.access(id).buffer)) {
     if (other < id && rng.Below(2) == 0) continue;
     Segment& segment = Changed(other);
-    if (mode == Mode::kMain || segment.mode != Mode::kPreload) segment.mode = mode;
-    if (mode != Mode::kMain) segment.rank = rank;
+    if (mode == Mode::kSkip || segment.mode != Mode::kPreload) segment.mode = mode;
+    if (mode != Mode::kSkip) segment.rank = rank;
   }
 }
 

@@ -5,7 +5,7 @@
 //   Cut, coalesce   the residence that serves the access before serves this one too, or no more:
 //                   live-range splitting and its reverse (Cooper and Simpson 1998; Chaitin 1982).
 //   Lead            the bytes are reserved for a prefetch earlier or later: a start is shifted.
-//   Hold            the bytes of a write-back are held until it must be done, or no longer.
+//   Hold            the bytes of an eviction are held until it must be done, or no longer.
 //   Insert          a residence has its turn at any place of the list (Taillard 1990).
 //   Relocate        a residence gets the offset of another one, or any, and chooses early.
 //   ReassignBuffer  all accesses of a buffer, or those from one on: a block move.

@@ -175,7 +175,7 @@ class PlanSearch final : public Neighbourhood {
     bool fetched = false;
     for (const Copy& copy : plan_.copies) {
       if (copy.residence != r) continue;
-      if (copy.kind == CopyKind::kWriteBack || copy.replaces >= 0) return std::nullopt;
+      if (copy.kind == CopyKind::kEviction || copy.replaces >= 0) return std::nullopt;
       fetched = true;
     }
     for (size_t a = 0; a < fixed_.size(); ++a) fetched &= !fixed_[a] || plan_.served_by[a] != r;
@@ -233,7 +233,7 @@ class PlanSearch final : public Neighbourhood {
       if (access.kind != AccessKind::kRead) earliest = std::max(earliest, access.tick + 1);
     }
     for (const Copy& copy : plan_.copies) {
-      if (copy.kind == CopyKind::kWriteBack &&
+      if (copy.kind == CopyKind::kEviction &&
           plan_.residences[copy.residence.index()].buffer == from && copy.end <= begin) {
         earliest = std::max(earliest, copy.end);
       }

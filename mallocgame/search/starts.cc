@@ -8,8 +8,8 @@
 
 namespace mallocgame {
 
-std::vector<GameStart> OrderStarts(const Game& game, const FollowedPlan* followed,
-                                   const Deadline& deadline) {
+std::vector<GameStart> PriorityStarts(const Game& game, const FollowedPlan* followed,
+                                      const Deadline& deadline) {
   std::vector<std::pair<double, double>> weights = {{1, 1},     {0, 0},   {0, 1},
                                                     {0.5, 0.5}, {0.5, 1}, {1, 0}};
   const std::pair own(game.options().bytes_weight, game.options().time_weight);
@@ -17,7 +17,7 @@ std::vector<GameStart> OrderStarts(const Game& game, const FollowedPlan* followe
   weights.insert(weights.begin(), own);
   std::vector<GameStart> starts;
   const auto play = [&starts](const std::shared_ptr<const Game>& in, Intent intent, bool follows) {
-    OrderState state(in);
+    PriorityState state(in);
     PlayOn(state, intent);
     for (int i = 0; i < state.num_decisions(); ++i)
       intent[DecidedSegment(state, i)].mode = DecidedMode(state, i);
@@ -31,7 +31,7 @@ std::vector<GameStart> OrderStarts(const Game& game, const FollowedPlan* followe
     if (!followed->decided.empty()) play(in, IntentLike(*in, followed->decided), true);
   };
   GameOptions options = game.options();
-  options.kind = GameKind::kOrder;
+  options.kind = GameKind::kPriority;
   const bool small = options.min_buffer_bytes > kSmallBufferBytes;
   const auto without = GameWithoutLargest(game);
   for (const auto& [bytes, time] : weights) {

@@ -1,4 +1,4 @@
-// Where searches of the order game start: *multi-start*. An order game may weigh importance in
+// Where searches of the priority game start: *multi-start*. A priority game may weigh importance in
 // several ways, and may ask about small buffers or not; in each, greedy plays, and a player who
 // follows a plan.
 #ifndef MALLOCGAME_SEARCH_STARTS_H_
@@ -24,18 +24,18 @@ struct GameStart {
   int64_t latency_ps = 0;
 };
 
-// A plan that a player tries to get, and if an order game led to it, what that one decided.
+// A plan that a player tries to get, and if a priority game led to it, what that one decided.
 struct FollowedPlan {
   Plan plan;
   Intent decided = {};
 };
 
-// The games that greedy plays of `game`'s program, in order games of several weights of importance,
+// The games that greedy plays of `game`'s program, in priority games of several weights of importance,
 // with small buffers and without, and without those that fill most of fast memory; and, unless
 // null, those that follow `followed`. The best comes first. Of fewer games, but one at least, if
 // `deadline` passes.
-std::vector<GameStart> OrderStarts(const Game& game, const FollowedPlan* followed,
-                                   const Deadline& deadline);
+std::vector<GameStart> PriorityStarts(const Game& game, const FollowedPlan* followed,
+                                      const Deadline& deadline);
 
 // Keeps the best `count` of the starts for `game`, of those with the same latency one. If there are
 // any that do without the largest buffers, the last is of these: it takes long before they show

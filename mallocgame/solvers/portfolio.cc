@@ -28,7 +28,7 @@ struct Member {
   double arrange_share;  // for arranging its plan anew
   double polish_share;   // for polishing the result
   uint64_t seed = 0;     // added to the caller's
-  bool order = false;    // the solver plays the order game
+  bool order = false;    // the solver plays the priority game
 };
 
 // A core on which less time than this is left for annealing goes one way only: that gets further
@@ -45,7 +45,7 @@ std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limi
   double extra = 0;
   for (const NamedSolver& solver : problem.extra_solvers) {
     if (solver.portfolio_share <= 0) continue;
-    members.push_back({solver.name, solver.portfolio_share, 0, 0, 0, solver.takes_order_games});
+    members.push_back({solver.name, solver.portfolio_share, 0, 0, 0, solver.takes_priority_games});
     extra += solver.portfolio_share;
   }
   size_t annealers = 2;
@@ -64,7 +64,7 @@ std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limi
     if (i % 2 == 0) {
       members.push_back({"anneal", 0.7 * share, 0.1 * share, 0.2 * share, i, true});
     } else {
-      members.push_back({"priority", 0.8 * share, 0, 0.2 * share, i});
+      members.push_back({"packing", 0.8 * share, 0, 0.2 * share, i});
     }
   }
   return members;
@@ -103,7 +103,7 @@ absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLi
   own.seed = limits.seed + member.seed;
   own.progress = [&](double, int64_t latency_ps) { curve.Add(member.solver, latency_ps); };
   SolveProblem played = problem;
-  played.game = member.order ? OrderGameOf(*problem.game) : TimeGameOf(*problem.game);
+  played.game = member.order ? PriorityGameOf(*problem.game) : TimeGameOf(*problem.game);
   MG_ASSIGN_OR_RETURN(SolveResult result, solve(member.solver, played, own));
   curve.Add(member.solver, result.report.latency_ps);
   own.seconds = limits.seconds * member.arrange_share;

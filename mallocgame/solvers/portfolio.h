@@ -16,7 +16,7 @@ using SolveFunction = std::function<absl::StatusOr<SolveResult>(
 
 // The members are rent, which has a plan within milliseconds, styles, xla-heuristic, those of
 // problem.extra_solvers that ask for it, and annealing, which gets nearly all of the time: over
-// order games, the best of which are then packed anew, and, where there is time for both, over
+// priority games, the best of which are then packed anew, and, where there is time for both, over
 // packings (search/pack_plan.h). The plans of the library's own members are refined
 // (search/refine_plan.h). Of plans that are equally fast but for 1 part in
 // 10,000 the one with the least cold latency wins. With limits.seconds 0 and a limit of

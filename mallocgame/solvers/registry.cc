@@ -15,7 +15,7 @@ namespace {
 struct OwnSolver {
   const char* name;
   absl::StatusOr<SolveResult> (*solve)(const SolveProblem&, const SolveLimits&);
-  bool takes_order_games = true;
+  bool takes_priority_games = true;
 };
 constexpr bool kOnlyTimeGames = false;
 
@@ -35,7 +35,7 @@ constexpr std::array kSolvers = {
     OwnSolver{"xla-assigned", SolveXlaAssigned},
     OwnSolver{"xla-heuristic", SolveXlaHeuristic},
     OwnSolver{"styles", SolveStyles},
-    OwnSolver{"priority", SolvePriority},
+    OwnSolver{"packing", SolvePacking},
     OwnSolver{"random", SolveRandom},
     OwnSolver{"greedy", SolveGreedy},
     OwnSolver{"rent", SolveRent, kOnlyTimeGames},
@@ -48,21 +48,21 @@ constexpr std::array kSolvers = {
 absl::Status TakesOnlyTimeGames(absl::string_view name, const SolveProblem& problem) {
   std::vector<std::string> others;
   for (const OwnSolver& solver : kSolvers) {
-    if (solver.takes_order_games) others.emplace_back(solver.name);
+    if (solver.takes_priority_games) others.emplace_back(solver.name);
   }
   for (const NamedSolver& solver : problem.extra_solvers) {
-    if (solver.takes_order_games) others.push_back(solver.name);
+    if (solver.takes_priority_games) others.push_back(solver.name);
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "solver '", name,
-      "' plays the time game only, found an order game; allowed: ", absl::StrJoin(others, ", ")));
+      "' plays the time game only, found a priority game; allowed: ", absl::StrJoin(others, ", ")));
 }
 
 // Runs a solver, and fills in the name and the curve if the solver left them empty.
 template <class Solver>
 absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Solver& solver,
                                      const SolveProblem& problem, const SolveLimits& limits) {
-  if (problem.game->options().kind == GameKind::kOrder && !solver.takes_order_games)
+  if (problem.game->options().kind == GameKind::kPriority && !solver.takes_priority_games)
     return TakesOnlyTimeGames(name, problem);
   const Deadline clock;  // never passes
   absl::StatusOr<SolveResult> result = solver.solve(problem, limits);

@@ -16,7 +16,7 @@ namespace mallocgame {
 std::vector<std::string> SolverNames(absl::Span<const NamedSolver> extra_solvers = {});
 
 // Runs the solver `name`, one of SolverNames(problem.extra_solvers). NotFound lists them.
-// InvalidArgument: the solver plays the time game only, and problem.game is an order game.
+// InvalidArgument: the solver plays the time game only, and problem.game is a priority game.
 // FailedPrecondition: the solver needs XLA's plan and there is none.
 absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem,
                                   const SolveLimits& limits);

@@ -62,7 +62,7 @@ struct SolveResult {
   std::vector<uint8_t> actions;
   // the game it was played in: the problem's own, or one that asks about more buffers
   std::shared_ptr<const Game> game;
-  // what an order game of `styles` decided, in its order: it shows one run at a time in an order of
+  // what a priority game of `styles` decided, in its order: it shows one run at a time in an order of
   // its own, so there are no actions; empty if the plan is none of these
   Intent decided;
   SearchStatistics search;  // of the searches that chose `actions`; empty if none did
@@ -91,7 +91,7 @@ struct NamedSolver {
   std::function<absl::StatusOr<SolveResult>(const SolveProblem&, const SolveLimits&)> solve;
   // the share of a portfolio's time limit that it gets on one core; 0: it is no member
   double portfolio_share = 0;
-  bool takes_order_games = false;  // whether SolveProblem::game may be an order game
+  bool takes_priority_games = false;  // whether SolveProblem::game may be a priority game
 };
 
 // The latency in picoseconds, and 0.5 % of what preloads cost the first run: of two plans solvers

@@ -19,7 +19,7 @@
 namespace mallocgame {
 
 // The games that environments draw from, and the observers and positions that their episodes start
-// from. They may be time games or order games. Immutable: shared by environments.
+// from. They may be time games or priority games. Immutable: shared by environments.
 class GameList {
  public:
   // InvalidArgument: there is no game, a game has no decision, the games are of different kinds or

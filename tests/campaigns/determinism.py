@@ -49,7 +49,7 @@ def solvers(threads: int, folder: pathlib.Path) -> None:
     """Every solver in both games, with a limit of evaluations, on as many cores as threads."""
     del threads  # The process has its cores.
     for solver in mg.solver_names():
-        for game in ("time", "order") if solver in ("anneal", "mcts") else ("time",):
+        for game in ("time", "priority") if solver in ("anneal", "mcts") else ("time",):
             result = mg.solve(
                 mg.Game(mg.load_program(PROGRAM), game=game),
                 solver,
@@ -63,7 +63,7 @@ def solvers(threads: int, folder: pathlib.Path) -> None:
 
 def vectors(threads: int, folder: pathlib.Path) -> None:
     """Vector environments of both games: 300 steps of 64 games."""
-    for game in ("time", "order"):
+    for game in ("time", "priority"):
         batch = mg.VectorEnv(64, [PROGRAM, OTHER], game=game, threads=threads)
         chance = np.random.default_rng(1)
         seen = [batch.reset(seed=1)[0]]
@@ -88,7 +88,7 @@ def placements() -> dict[str, mg.Placement]:
     return {
         "hierarchy": mg.placement(OTHER, "nnp_i"),
         "time": mg.placement(OTHER, game="time"),
-        "order": mg.placement(OTHER, game="order"),
+        "priority": mg.placement(OTHER, game="priority"),
     }
 
 
@@ -106,7 +106,7 @@ def muzero(threads: int, folder: pathlib.Path) -> None:
     """Three steps of MuZero in each game."""
     from mallocgame import agents
 
-    for game in ("time", "order"):
+    for game in ("time", "priority"):
         trainer = agents.MuZero([PROGRAM, OTHER], MUZERO, seed=3, threads=threads, game=game)
         for _ in range(3):
             trainer.step()

@@ -127,7 +127,7 @@ absl::StatusOr<Counts> PlayOne(const Game& game, Rng& rng) {
 absl::StatusOr<Counts> PlayJob(const std::vector<NamedProgram>& programs, uint64_t seed,
                                uint64_t job) {
   const NamedProgram& played = programs[job / 2 % programs.size()];
-  const GameKind kind = job % 2 == 0 ? GameKind::kTime : GameKind::kOrder;
+  const GameKind kind = job % 2 == 0 ? GameKind::kTime : GameKind::kPriority;
   Rng rng(seed, job);
   const auto game = Game::Create(played.file.program, played.file.hardware, DrawOptions(kind, rng));
   absl::Status status = game.status();

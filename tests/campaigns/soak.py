@@ -91,9 +91,9 @@ def batches() -> list[Batch]:
 
     return [
         batch("time", levels),
-        batch("order", levels),
+        batch("priority", levels),
         batch("time", known, autoreset_mode="SameStep", threads=2),
-        batch("order", known, assign="fixed", copy=False),
+        batch("priority", known, assign="fixed", copy=False),
     ]
 
 

@@ -28,7 +28,7 @@ Config ConfigOf(std::initializer_list<std::pair<const char*, const char*>> setti
 }
 
 inline muzero::Config SampleMuZero(GameKind kind) {
-  return ConfigOf<muzero::Config>({{"game", kind == GameKind::kOrder ? "order" : "time"},
+  return ConfigOf<muzero::Config>({{"game", kind == GameKind::kPriority ? "priority" : "time"},
                                    {"candidates", "1"},
                                    {"min_buffer_bytes", "0"},
                                    {"groups", "1"},

@@ -141,7 +141,7 @@ void EditHardware(Input& in, Hardware& h) {
     case 6: return Edit(in, h.transcendentals_per_second);
     case 7: return Edit(in, h.clock_hz);
     case 8: return Edit(in, h.max_outstanding_prefetches);
-    case 9: return Edit(in, h.max_outstanding_write_backs);
+    case 9: return Edit(in, h.max_outstanding_evictions);
     case 10: return Edit(in, h.max_preloads);
     case 11: return Edit(in, h.fast_memory_space);
   }

@@ -74,10 +74,10 @@ int MakeAgentSeeds(int argc, char** argv) {
   }
   const std::string seeds = argv[1];
   WriteMuZero(seeds + "/muzero", GameKind::kTime, "time");
-  WriteMuZero(seeds + "/muzero", GameKind::kOrder, "order");
+  WriteMuZero(seeds + "/muzero", GameKind::kPriority, "priority");
   WriteBelowZero(seeds + "/muzero");
   WriteMuZeroActor(seeds + "/muzero_actor", GameKind::kTime, "time");
-  WriteMuZeroActor(seeds + "/muzero_actor", GameKind::kOrder, "order");
+  WriteMuZeroActor(seeds + "/muzero_actor", GameKind::kPriority, "priority");
   const auto trainer = *egrl::Trainer::Create({SamplePlacement()}, SampleEgrl(), 1, 1);
   for (const char* when : {"new", "trained"}) {
     Write(seeds + "/egrl", when, BodyOf<egrl::Checkpoint>(*trainer->Save()));

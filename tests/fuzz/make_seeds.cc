@@ -284,7 +284,7 @@ void WriteSample() {
   const GameLog log = LastLegalActions(GameKind::kTime);
   Write("game_log", "sample", *UnpackFile(FileKind::kGameLog, SerializeGameLog(log)));
   Write("game_log", "order",
-        *UnpackFile(FileKind::kGameLog, SerializeGameLog(LastLegalActions(GameKind::kOrder))));
+        *UnpackFile(FileKind::kGameLog, SerializeGameLog(LastLegalActions(GameKind::kPriority))));
   Write("plan", "sample", PlanToJson(*SampleProgram(), log.plan));
 
   ProgramFile file;

@@ -36,7 +36,7 @@ constexpr Tick kMaxTicksPlayed = 300;
 // that costs what the game said, and its log must replay as it was.
 void Play(const std::shared_ptr<const Program>& program, const Hardware& hardware) {
   if (program->ticks() > kMaxTicksPlayed) return;
-  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
     GameOptions options;
     options.kind = kind;
     options.min_buffer_bytes = 0;

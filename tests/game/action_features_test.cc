@@ -9,7 +9,7 @@
 
 #include "mallocgame/game/feature_scale.h"
 #include "mallocgame/game/observation.h"
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/tables.h"
 #include "tests/catch.h"
 #include "tests/game/observation_reader.h"
@@ -48,7 +48,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng, GameKind kind) {
 }
 
 TEST_CASE("what an action promises to save is what it saves") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kOrder);
+  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
   Rng rng(6);
   int stalls = 0, forcing = 0;
   for (int g = 0; g < 500; ++g) {
@@ -62,7 +62,7 @@ TEST_CASE("what an action promises to save is what it saves") {
         REQUIRE(saved.ok());
         INFO(game->ActionText(action) << " in game " << g);
         REQUIRE(seen.Of(action, "saved") == scale::Time(promised));
-        if (kind == GameKind::kOrder && position->IsTerminal()) {
+        if (kind == GameKind::kPriority && position->IsTerminal()) {
           REQUIRE(promised >= *saved);  // The schedule may find more stalls.
         } else {
           REQUIRE(promised == *saved);
@@ -76,7 +76,7 @@ TEST_CASE("what an action promises to save is what it saves") {
     }
   }
   CHECK(stalls > 100);
-  CHECK((kind == GameKind::kOrder || forcing > 100));
+  CHECK((kind == GameKind::kPriority || forcing > 100));
 }
 
 // Positions in time of the ticks and the program's end: shares of the all-main time.
@@ -109,7 +109,7 @@ double AddedSpace(const Game& game, const Plan& before, const Plan& after) {
 }
 
 TEST_CASE("the space that an action takes is that of the plan") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kOrder);
+  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
   Rng rng(7);
   int taken = 0;
   for (int g = 0; g < 150; ++g) {
@@ -125,7 +125,7 @@ TEST_CASE("the space that an action takes is that of the plan") {
         space = AddedSpace(*game, before, position->ToPlan());
       } else if (seen.Of(action, "places") != 0) {
         // The schedule may give a residence its bytes later than they are reserved.
-        const auto& state = static_cast<const OrderState&>(*position);
+        const auto& state = static_cast<const PriorityState&>(*position);
         const PlannedResidence& placed = state.arrangement().placed().back();
         const std::vector<double> positions = PositionsOf(*game);
         space = static_cast<double>(state.arrangement().size(placed)) /
@@ -221,11 +221,11 @@ TEST_CASE("the pressure that actions of the time game meet, tick by tick") {
           copy_ps += copies(effect.window.begin, now);
           idle_ps += static_cast<double>(view.windows.FreePs(effect.window.begin));
         }
-        if (effect.write_back_end != 0) {
+        if (effect.eviction_end != 0) {
           const GameTables& tables = game->tables();
           const Tick from = tables.decisions[view.decision].UsedUntil();
-          copy_ps += copies(from, effect.write_back_end);
-          idle_ps += static_cast<double>(tables.certain_idle_before[effect.write_back_end] -
+          copy_ps += copies(from, effect.eviction_end);
+          idle_ps += static_cast<double>(tables.certain_idle_before[effect.eviction_end] -
                                          tables.certain_idle_before[from]);
         }
         INFO("game " << g << ", decision " << state.num_decisions() << ", action " << a);
@@ -273,14 +273,14 @@ class Pieces {
   std::array<double, kCount> amounts_ = {};
 };
 
-TEST_CASE("the pressure that actions of the order game meet, piece by piece") {
+TEST_CASE("the pressure that actions of the priority game meet, piece by piece") {
   Rng rng(9);
   int crowded = 0, contended = 0;
   for (int g = 0; g < 150; ++g) {
-    const auto game = RandomGame(rng, GameKind::kOrder);
+    const auto game = RandomGame(rng, GameKind::kPriority);
     const std::vector<double> positions = PositionsOf(*game);
-    OrderState state(game);
-    const OrderTables& tables = state.tables();
+    PriorityState state(game);
+    const PriorityTables& tables = state.tables();
     const auto share = [&](int32_t buffer) {
       return static_cast<double>(game->tables().buffers[buffer].size_bytes) /
              static_cast<double>(game->usable_bytes());

@@ -95,7 +95,7 @@ TEST_CASE("a stall makes service time of its own") {
   REQUIRE(windows.booked_until_ps() == 6);
 }
 
-TEST_CASE("write-backs are queued behind all others, and waited for") {
+TEST_CASE("evictions are queued behind all others, and waited for") {
   UndoLog log;
   CopyWindows windows(8, 1);
   windows.Advance(&log, 5, false);

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "mallocgame/game/feature_scale.h"
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "tests/catch.h"
 #include "tests/game/observation_reader.h"
 #include "tests/support/play.h"
@@ -35,9 +35,9 @@ std::shared_ptr<const Program> ReadAtTheEnd() {
   return b.Build();
 }
 
-GameOptions OrderGame(int candidates) {
+GameOptions PriorityGame(int candidates) {
   GameOptions options;
-  options.kind = GameKind::kOrder;
+  options.kind = GameKind::kPriority;
   options.candidates = candidates;
   return options;
 }
@@ -139,9 +139,9 @@ TEST_CASE("prices on paper") {
   REQUIRE(seen.Of(Action::kNoCopy, "space_rent") == scale::Time(6000));
   REQUIRE(seen.Of(Action::kNoCopy, "channel_rent") == 0);
 
-  const auto order = MakeGame(program, TestHardware(8000), OrderGame(2))->Start();
+  const auto order = MakeGame(program, TestHardware(8000), PriorityGame(2))->Start();
   const Reader ordered(*order, Narrow(), &prices);
-  const int late = OrderAction(0, Service::kLate), early = OrderAction(0, Service::kEarly);
+  const int late = PriorityAction(0, Mode::kLate), early = PriorityAction(0, Mode::kEarly);
   REQUIRE(ordered.Scalar("priced") == 1);
   REQUIRE(ordered.Of(late, "profit") == Approx((7.0 - 6) / (7 + 6)));
   REQUIRE(ordered.Of(early, "space_rent") == scale::Time(6000));
@@ -209,7 +209,7 @@ TEST_CASE(
     program_options.instructions = 4 + static_cast<int>(rng.Below(40));
     program_options.roofline = rng.Below(4) == 0;
     GameOptions game_options;
-    game_options.kind = g % 2 == 0 ? GameKind::kTime : GameKind::kOrder;
+    game_options.kind = g % 2 == 0 ? GameKind::kTime : GameKind::kPriority;
     game_options.paper_actions = rng.Below(3) == 0;
     game_options.candidates = 1 + static_cast<int>(rng.Below(6));
     Hardware hardware = TestHardware(4 + rng.Below(40));
@@ -238,22 +238,22 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the layout of the order game has its own parts") {
-  const auto parts = ObservationLayout(Narrow(), 2 * kServices, GameKind::kOrder);
+TEST_CASE("the layout of the priority game has its own parts") {
+  const auto parts = ObservationLayout(Narrow(), 2 * kActionModes, GameKind::kPriority);
   std::vector<std::string> names;
   for (const ObservationPart& part : parts) names.push_back(part.name);
   REQUIRE(names == std::vector<std::string>{"candidates", "actions", "occupancy", "idle", "demand",
                                             "scalars", "action_mask"});
   REQUIRE(parts[0].shape == std::vector<int>{3, static_cast<int>(CandidateFeatures().size())});
   REQUIRE(parts[2].shape == std::vector<int>{3, 4});
-  REQUIRE(ObservationLayout(ObservationOptions::Compact(), 20, GameKind::kOrder).size() == 4);
+  REQUIRE(ObservationLayout(ObservationOptions::Compact(), 20, GameKind::kPriority).size() == 4);
 }
 
-TEST_CASE("the order game on paper") {
-  const auto game = MakeGame(ReadAtTheEnd(), TestHardware(8000), OrderGame(2));
+TEST_CASE("the priority game on paper") {
+  const auto game = MakeGame(ReadAtTheEnd(), TestHardware(8000), PriorityGame(2));
   const auto position = game->Start();
-  const int late = OrderAction(0, Service::kLate), early = OrderAction(0, Service::kEarly),
-            preload = OrderAction(0, Service::kPreload), skip = OrderAction(0, Service::kSkip);
+  const int late = PriorityAction(0, Mode::kLate), early = PriorityAction(0, Mode::kEarly),
+            preload = PriorityAction(0, Mode::kPreload), skip = PriorityAction(0, Mode::kSkip);
   const Reader seen(*position, Narrow());
   REQUIRE(seen.Candidate(0, "present") == 1);
   REQUIRE(seen.Candidate(1, "present") == 0);
@@ -320,9 +320,9 @@ TEST_CASE("the channel's time that a prefetch finds is what those that are due l
   b.Add({.name = "use", .reads = {p, q}, .cycles = {100, 50, 50, 20}});
   Hardware hardware = TestHardware(16);
   hardware.max_preloads = 0;
-  const auto game = MakeGame(b.Build(), hardware, OrderGame(2));
+  const auto game = MakeGame(b.Build(), hardware, PriorityGame(2));
   const auto position = game->Start();
-  const int first = OrderAction(0, Service::kLate), second = OrderAction(1, Service::kLate);
+  const int first = PriorityAction(0, Mode::kLate), second = PriorityAction(1, Mode::kLate);
   const Reader seen(*position, Narrow());
   REQUIRE(seen.Of(first, "slack") == Approx(10.0 / 16));
   REQUIRE(seen.Of(second, "slack") == Approx(10.0 / 16));
@@ -338,7 +338,7 @@ TEST_CASE("open runs that are no candidates stand behind them") {
     const BufferId p = b.Parameter(name, 4);
     b.Add({.name = "use " + name, .reads = {p}, .cycles = {40, 10}});
   }
-  const auto game = MakeGame(b.Build(), TestHardware(8), OrderGame(2));
+  const auto game = MakeGame(b.Build(), TestHardware(8), PriorityGame(2));
   const auto position = game->Start();
   ObservationOptions options;
   options.neighbours = 2;
@@ -349,7 +349,7 @@ TEST_CASE("open runs that are no candidates stand behind them") {
     return found;
   };
   REQUIRE(ranks() == std::vector<float>{0, 1, 2, 3});
-  REQUIRE(position->Apply(OrderAction(1, Service::kSkip)).ok());
+  REQUIRE(position->Apply(PriorityAction(1, Mode::kSkip)).ok());
   REQUIRE(ranks() == std::vector<float>{0, 2, 3, 4});
 }
 

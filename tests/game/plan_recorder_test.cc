@@ -60,29 +60,29 @@ TEST_CASE("residences are numbered as they open; a buffer's latest is the one th
 TEST_CASE("copies come in the order in which the channel serves them") {
   const Example e;
   PlanRecorder recorder(*e.program, e.hardware);
-  // As the game decides: the write of x with its write-back, whose start is known only later, then
+  // As the game decides: the write of x with its eviction, whose start is known only later, then
   // the reads, of which the last is served in a gap before.
   recorder.Open(e.x, 0, 0, 3);
-  recorder.WriteBack(e.x, 1, 3);
-  recorder.WriteBackStarts(e.x, 20);
+  recorder.Eviction(e.x, 1, 3);
+  recorder.EvictionStarts(e.x, 20);
   recorder.Open(e.p, 4, 1, 2);
   recorder.Prefetch(e.p, 1, 1, /*start_ps=*/30, /*replaces=*/-1);
   recorder.Open(e.p, 6, 0, 4);
   recorder.Prefetch(e.p, 0, 1, /*start_ps=*/10, /*replaces=*/-1);
-  recorder.SetWriteBackEnd(e.x, 2);
+  recorder.SetEvictionEnd(e.x, 2);
   const Plan plan = recorder.Finish();
   REQUIRE(plan.copies == std::vector<Copy>{
                              {CopyKind::kPrefetch, ResidenceId(2), 0, 1, 0, 2, false, -1},
-                             {CopyKind::kWriteBack, ResidenceId(0), 1, 2, 0, 4, false, -1},
+                             {CopyKind::kEviction, ResidenceId(0), 1, 2, 0, 4, false, -1},
                              {CopyKind::kPrefetch, ResidenceId(1), 1, 1, 0, 2, false, -1},
                          });
 }
 
-TEST_CASE("preloads come first, and a write-back that has not begun last") {
+TEST_CASE("preloads come first, and an eviction that has not begun last") {
   const Example e;
   PlanRecorder recorder(*e.program, e.hardware);
   recorder.Open(e.x, 0, 0, 4);
-  recorder.WriteBack(e.x, 1, 4);
+  recorder.Eviction(e.x, 1, 4);
   recorder.Open(e.p, 4, 0, 2);
   recorder.Prefetch(e.p, 0, 1, /*start_ps=*/0, /*replaces=*/-1);
   recorder.Open(e.p, 6, 0, 4);
@@ -91,7 +91,7 @@ TEST_CASE("preloads come first, and a write-back that has not begun last") {
   REQUIRE(plan.copies.size() == 3);
   REQUIRE(plan.copies[0] == Copy{CopyKind::kPrefetch, ResidenceId(2), 0, 3, 0, 2, true, -1});
   REQUIRE(plan.copies[1].kind == CopyKind::kPrefetch);
-  REQUIRE(plan.copies[2].kind == CopyKind::kWriteBack);
+  REQUIRE(plan.copies[2].kind == CopyKind::kEviction);
 }
 
 TEST_CASE("a prefetch that takes a plain copy's place names its tick") {

@@ -178,7 +178,7 @@ TEST_CASE("an entry output can't be written with NoCopy") {
 }
 
 TEST_CASE(
-    "Copy at a write: written back in idle time that is certain; Drop later finds it in main "
+    "Copy at a write: evicted in idle time that is certain; Drop later finds it in main "
     "memory") {
   State state = MakeGame(MakeAndUse(true), TestHardware(8))->InitialState();
   REQUIRE(Play(state, Action::kCopy) == 4);
@@ -186,12 +186,12 @@ TEST_CASE(
   REQUIRE(Play(state, Action::kDrop) == 0);
   const Plan plan = Finish(state);
   REQUIRE(plan.copies.size() == 1);
-  REQUIRE(plan.copies[0].kind == CopyKind::kWriteBack);
+  REQUIRE(plan.copies[0].kind == CopyKind::kEviction);
   REQUIRE(plan.copies[0].begin == 1);
   REQUIRE(plan.copies[0].end == 2);
 }
 
-TEST_CASE("a write-back that isn't certain in its segment is illegal") {
+TEST_CASE("an eviction that isn't certain in its segment is illegal") {
   ProgramBuilder b;
   const BufferId x = b.Result("x", 4);
   b.MarkOutput(x);
@@ -201,7 +201,7 @@ TEST_CASE("a write-back that isn't certain in its segment is illegal") {
   REQUIRE(Legal(state) == "Drop");
 }
 
-TEST_CASE("a read from main memory waits for the write-back on its way") {
+TEST_CASE("a read from main memory waits for the eviction on its way") {
   ProgramBuilder b;
   const BufferId x = b.Result("x", 4);
   b.Add({.name = "make", .writes = {x}, .cycles = {10, 6}});
@@ -228,7 +228,7 @@ TEST_CASE("an update follows a read's rules for the old value and a write's for 
   const Plan plan = Finish(state);
   REQUIRE(plan.copies.size() == 2);
   REQUIRE(plan.copies[0].kind == CopyKind::kPrefetch);
-  REQUIRE(plan.copies[1].kind == CopyKind::kWriteBack);
+  REQUIRE(plan.copies[1].kind == CopyKind::kEviction);
   REQUIRE(plan.copies[1].begin == 2);
 }
 
@@ -270,7 +270,7 @@ TEST_CASE("Drop at a loop's entry: accesses inside are asked, and stalls there c
   Finish(state);
 }
 
-TEST_CASE("a buffer written in a resident loop is written back behind it, or pinned") {
+TEST_CASE("a buffer written in a resident loop is evicted behind it, or pinned") {
   ProgramBuilder b;
   const BufferId s = b.Parameter("s", 4);
   b.Add({.name = "before", .cycles = {8}});
@@ -286,7 +286,7 @@ TEST_CASE("a buffer written in a resident loop is written back behind it, or pin
   REQUIRE(Play(copied, Action::kCopy) == 3 * 8);
   REQUIRE(Legal(copied) == "Drop Copy NoCopy");
   const Plan plan = Finish(copied);
-  REQUIRE(plan.copies.back().kind == CopyKind::kWriteBack);
+  REQUIRE(plan.copies.back().kind == CopyKind::kEviction);
   REQUIRE(plan.copies.back().begin == game->program().loops()[0].exit);
   State pinned = game->InitialState();
   REQUIRE(Play(pinned, Action::kNoCopy) == 3 * 8 + 8);

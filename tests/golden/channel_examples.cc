@@ -65,9 +65,9 @@ Example LaterWindowForSpace() {
   return e;
 }
 
-Example WriteBackInTheChannel() {
-  Example e("write_backs_share_the_channel",
-            "Write-backs and prefetches share one channel, first in, first out.");
+Example EvictionInTheChannel() {
+  Example e("evictions_share_the_channel",
+            "Evictions and prefetches share one channel, first in, first out.");
   const BufferId x = e.program.Result("x", 4), p = e.program.Result("p", 4);
   e.program.Add({.name = "make", .writes = {x, p}, .cycles = {16, 12, 12, 8}});
   e.program.Add({.name = "a", .cycles = {6}});
@@ -75,8 +75,8 @@ Example WriteBackInTheChannel() {
   e.program.Add({.name = "z", .cycles = {10}});
   e.program.MarkOutput(x);
   e.plays = {
-      {"x's write-back takes 4 of the 6 ps of a: p's prefetch stalls for 2", {kCopy, kDrop, kCopy}},
-      {"without the write-back, p's prefetch is hidden", {kDrop, kDrop, kCopy}},
+      {"x's eviction takes 4 of the 6 ps of a: p's prefetch stalls for 2", {kCopy, kDrop, kCopy}},
+      {"without the eviction, p's prefetch is hidden", {kDrop, kDrop, kCopy}},
   };
   return e;
 }
@@ -92,17 +92,17 @@ Example OutstandingPrefetches() {
   return e;
 }
 
-Example OutstandingWriteBacks() {
-  Example e("outstanding_write_backs",
-            "No more write-backs overlap than the hardware has: Copy at a further write is "
+Example OutstandingEvictions() {
+  Example e("outstanding_evictions",
+            "No more evictions overlap than the hardware has: Copy at a further write is "
             "illegal.");
   const BufferId x = e.program.Result("x", 2), y = e.program.Result("y", 2);
   e.program.Add({.name = "make", .writes = {x, y}, .cycles = {12, 10, 10, 8}});
   e.program.Add({.name = "a", .cycles = {10}});
   e.program.MarkOutput(x);
   e.program.MarkOutput(y);
-  e.hardware.max_outstanding_write_backs = 1;
-  e.plays = {{"x's write-back is the one", {kCopy, kDrop}}};
+  e.hardware.max_outstanding_evictions = 1;
+  e.plays = {{"x's eviction is the one", {kCopy, kDrop}}};
   return e;
 }
 
@@ -112,9 +112,9 @@ std::vector<Example> ChannelExamples() {
   return {Strip(),
           GapBetween(),
           LaterWindowForSpace(),
-          WriteBackInTheChannel(),
+          EvictionInTheChannel(),
           OutstandingPrefetches(),
-          OutstandingWriteBacks()};
+          OutstandingEvictions()};
 }
 
 }  // namespace mallocgame::golden

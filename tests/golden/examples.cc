@@ -7,7 +7,7 @@ namespace mallocgame::golden {
 std::vector<Example> AllExamples() {
   std::vector<Example> all;
   for (const auto& part : {ReadExamples, WriteExamples, ChannelExamples, LoopExamples,
-                           SpaceExamples, OptionExamples, OrderExamples}) {
+                           SpaceExamples, OptionExamples, PriorityExamples}) {
     for (Example& example : part()) all.push_back(std::move(example));
   }
   return all;

@@ -59,7 +59,7 @@ Example Kept() {
 
 Example Written() {
   Example e("loop_that_writes",
-            "A buffer that is written in a loop over which it is resident is written back behind "
+            "A buffer that is written in a loop over which it is resident is evicted behind "
             "the loop (Copy), or kept until its last access (NoCopy).");
   const BufferId s = e.program.Parameter("s", 4);
   e.program.Add({.name = "before", .cycles = {8}});
@@ -70,8 +70,8 @@ Example Written() {
   e.program.Add({.name = "pause", .cycles = {8}});
   e.program.Add({.name = "after", .reads = {s}, .cycles = {10, 2}});
   e.plays = {
-      {"Copy: fetched before the loop, written back behind it", {kCopy, kDrop}},
-      {"NoCopy: preloaded, and never written back", {kNoCopy}},
+      {"Copy: fetched before the loop, evicted behind it", {kCopy, kDrop}},
+      {"NoCopy: preloaded, and never evicted", {kNoCopy}},
       {"Drop: the update inside is asked, but the body has no idle time to write it back in",
        {kDrop, kDrop, kDrop}},
   };
@@ -125,7 +125,7 @@ Example UndefinedCarried() {
   e.program.Add({.name = "pause", .cycles = {8}});
   e.program.Add({.name = "after", .reads = {u}, .cycles = {10, 2}});
   e.plays = {
-      {"Copy at the entry: nothing is fetched, the value is written back behind the loop",
+      {"Copy at the entry: nothing is fetched, the value is evicted behind the loop",
        {kCopy, kDrop}},
       {"NoCopy at the entry: kept to its last access", {kNoCopy}},
       {"Drop at the entry: the update inside fetches the value and writes it back",

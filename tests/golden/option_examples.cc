@@ -73,7 +73,7 @@ Example ForbiddenLater() {
   e.program.Add({.name = "pause", .cycles = {10}});
   e.program.Add({.name = "use", .reads = {x}, .cycles = {10, 3}});
   e.options.forbidden = {AccessId(1)};
-  e.plays = {{"made in fast memory, written back, read from main memory", {kCopy, kDrop}}};
+  e.plays = {{"made in fast memory, evicted, read from main memory", {kCopy, kDrop}}};
   return e;
 }
 

@@ -68,7 +68,7 @@ class Recorder {
     absl::StrAppend(&text_, "\nHardware: ", h.fast_bytes, " bytes of fast memory, aligned to ",
                     h.alignment_bytes, "; a copy takes ", h.TransferPs(1), " ps for each byte;\n",
                     "  prefetches at a time: ", h.max_outstanding_prefetches,
-                    ", write-backs at a time: ", h.max_outstanding_write_backs,
+                    ", evictions at a time: ", h.max_outstanding_evictions,
                     ", preloads: ", h.max_preloads, "\n");
   }
 
@@ -76,9 +76,9 @@ class Recorder {
     const GameOptions& o = game_.options();
     absl::StrAppend(
         &text_, "Options: ",
-        is_order_game()   ? absl::StrCat("the order game with ", o.candidates, " candidates")
-        : o.paper_actions ? "the paper's actions"
-                          : "all actions",
+        is_priority_game() ? absl::StrCat("the priority game with ", o.candidates, " candidates")
+        : o.paper_actions  ? "the paper's actions"
+                           : "all actions",
         ", buffers from ", o.min_buffer_bytes, " bytes, share kept free ", o.keep_free, "\n");
     if (!o.forbidden.empty())
       absl::StrAppend(&text_, "  must be served from main memory: ", AccessList(o.forbidden), "\n");
@@ -181,7 +181,7 @@ class Recorder {
     return text;
   }
 
-  bool is_order_game() const { return game_.options().kind == GameKind::kOrder; }
+  bool is_priority_game() const { return game_.options().kind == GameKind::kPriority; }
 
   // The legal ones of `count` actions from `first` on.
   std::string LegalText(const Position& position, int first, int count) const {
@@ -189,12 +189,12 @@ class Recorder {
     for (int action = first; action < first + count; ++action) {
       if (position.legal_actions().Has(action)) legal.push_back(game_.ActionText(action));
     }
-    return absl::StrJoin(legal, is_order_game() ? ", " : " ");
+    return absl::StrJoin(legal, is_priority_game() ? ", " : " ");
   }
 
   void AddAsked(const Position& position) {
     const std::vector<AccessRun> asked = AskedAbout(position);
-    if (!is_order_game()) {
+    if (!is_priority_game()) {
       absl::StrAppend(&text_, AccessText(asked[0].first),
                       "\n    legal: ", LegalText(position, 0, game_.num_actions()), "\n");
       return;
@@ -208,13 +208,14 @@ class Recorder {
           first.tick == last ? absl::StrCat("tick ", last)
                              : absl::StrCat("ticks ", first.tick, " to ", last),
           "; legal: ",
-          LegalText(position, OrderAction(static_cast<int>(i), Service::kSkip), kServices), "\n");
+          LegalText(position, PriorityAction(static_cast<int>(i), Mode::kSkip), kActionModes),
+          "\n");
     }
   }
 
   int64_t StallOf(const Position& position) const {
-    return is_order_game() ? static_cast<const OrderState&>(position).stall_ps()
-                           : static_cast<const State&>(position).stall_ps();
+    return is_priority_game() ? static_cast<const PriorityState&>(position).stall_ps()
+                              : static_cast<const State&>(position).stall_ps();
   }
 
   bool AddDecision(Position& position, int action) {
@@ -250,9 +251,9 @@ class Recorder {
 
   std::string CopyText(const Plan& plan, const Copy& copy) const {
     const std::string& name = program_.buffer(plan.residences[copy.residence.index()].buffer).name;
-    std::string text = absl::StrCat(copy.preload                        ? "preload of "
-                                    : copy.kind == CopyKind::kWriteBack ? "write-back of "
-                                                                        : "prefetch of ",
+    std::string text = absl::StrCat(copy.preload                       ? "preload of "
+                                    : copy.kind == CopyKind::kEviction ? "eviction of "
+                                                                       : "prefetch of ",
                                     name, ", window [", copy.begin, ", ", copy.end, ")");
     if (copy.replaces >= 0)
       absl::StrAppend(&text, ", in place of ", program_.instruction(copy.replaces).name);
@@ -295,7 +296,7 @@ class Recorder {
     absl::StrAppend(&text_, "  Simulate: latency ", r.latency_ps, " ps = compute ", r.compute_ps,
                     " + stalls ", r.stall_ps, "; all in main memory ", r.all_main_ps,
                     "; cold start ", r.latency_cold_ps, "\n    prefetched ", r.prefetched_bytes,
-                    ", written back ", r.written_back_bytes, ", preloaded ", r.preloaded_bytes,
+                    ", evicted ", r.written_back_bytes, ", preloaded ", r.preloaded_bytes,
                     ", at most ", r.peak_fast_bytes, " resident bytes\n");
   }
 

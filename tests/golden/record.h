@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/program/program.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame::golden {
 
-// An action of the time game, or of the order game.
+// An action of the time game, or of the priority game.
 struct Choice {
   // NOLINTNEXTLINE(google-explicit-constructor): an example lists the actions themselves.
   Choice(Action action) : number(static_cast<int>(action)) {}
-  Choice(int candidate, Service service) : number(OrderAction(candidate, service)) {}
+  Choice(int candidate, Mode mode) : number(PriorityAction(candidate, mode)) {}
   int number;
 };
 

@@ -51,16 +51,16 @@ Example Output() {
             "An entry output must be in main memory at the end: it can't be written with NoCopy.");
   e.program.MarkOutput(AddMakeAndUse(e));
   e.plays = {
-      {"made in fast memory and written back", {kCopy, kNoCopy}},
+      {"made in fast memory and evicted", {kCopy, kNoCopy}},
       {"made in main memory", {kDrop, kDrop}},
   };
   return e;
 }
 
-Example WriteBackCertain() {
-  Example e("write_back_must_be_certain",
+Example EvictionCertain() {
+  Example e("eviction_must_be_certain",
             "Copy at a write is legal only if the idle time that is certain behind it, whatever is "
-            "decided later, holds the write-back.");
+            "decided later, holds the eviction.");
   const BufferId x = e.program.Result("x", 4), y = e.program.Result("y", 4),
                  p = e.program.Parameter("p", 4);
   e.program.Add({.name = "make x", .writes = {x}, .cycles = {10, 6}});
@@ -76,9 +76,9 @@ Example WriteBackCertain() {
   return e;
 }
 
-Example WriteBackWait() {
-  Example e("wait_for_a_write_back",
-            "A read from main memory waits for the value's write-back on its way: what is missing "
+Example EvictionWait() {
+  Example e("wait_for_a_eviction",
+            "A read from main memory waits for the value's eviction on its way: what is missing "
             "is a stall.");
   const BufferId x = e.program.Result("x", 4);
   e.program.Add({.name = "make", .writes = {x}, .cycles = {10, 6}});
@@ -86,16 +86,16 @@ Example WriteBackWait() {
   e.program.Add({.name = "use", .reads = {x}, .cycles = {10, 3}});
   e.program.Add({.name = "long", .cycles = {30}});
   e.plays = {
-      {"Drop waits 3 ps for the write-back", {kCopy, kDrop}},
+      {"Drop waits 3 ps for the eviction", {kCopy, kDrop}},
       {"Copy waits for it, and then for the prefetch", {kCopy, kCopy}},
       {"NoCopy needn't wait", {kCopy, kNoCopy}},
   };
   return e;
 }
 
-Example WriteBackRelease() {
-  Example e("bytes_come_back_after_a_write_back",
-            "The bytes of a value are booked until its write-back is done for certain; if a later "
+Example EvictionRelease() {
+  Example e("bytes_come_back_after_a_eviction",
+            "The bytes of a value are booked until its eviction is done for certain; if a later "
             "access finds it done before that, and doesn't keep the residence, they are free.");
   const BufferId x = e.program.Result("x", 4), p = e.program.Parameter("p", 2),
                  q = e.program.Constant("q", 4);
@@ -138,7 +138,7 @@ Example UpdateOfOutput() {
   e.program.Add({.name = "a", .cycles = {10}});
   e.program.Add({.name = "step", .updates = {p}, .cycles = {20, 5}});
   e.program.Add({.name = "z", .cycles = {10}});
-  e.plays = {{"fetched, updated and written back", {kCopy}}, {"in main memory", {kDrop}}};
+  e.plays = {{"fetched, updated and evicted", {kCopy}}, {"in main memory", {kDrop}}};
   return e;
 }
 
@@ -170,7 +170,7 @@ Example PlainCopy() {
   e.program.Add({.name = "use", .reads = {q}, .cycles = {10, 3}});
   e.plays = {
       {"NoCopy at the write: the prefetch is hidden while a runs", {kDrop, kNoCopy}},
-      {"Copy at the write: the same, and a write-back", {kDrop, kCopy, kNoCopy}},
+      {"Copy at the write: the same, and an eviction", {kDrop, kCopy, kNoCopy}},
       {"the operand is in fast memory: the instruction runs", {kCopy, kNoCopy}},
       {"both in main memory: the instruction runs", {kDrop, kDrop, kDrop}},
   };
@@ -198,9 +198,9 @@ Example PlainCopyAtUpdate() {
 }  // namespace
 
 std::vector<Example> WriteExamples() {
-  return {DropWrite(),        CopyWrite(),     NoCopyWrite(),      Output(),
-          WriteBackCertain(), WriteBackWait(), WriteBackRelease(), Update(),
-          UpdateOfOutput(),   Undefined(),     PlainCopy(),        PlainCopyAtUpdate()};
+  return {DropWrite(),       CopyWrite(),    NoCopyWrite(),     Output(),
+          EvictionCertain(), EvictionWait(), EvictionRelease(), Update(),
+          UpdateOfOutput(),  Undefined(),    PlainCopy(),       PlainCopyAtUpdate()};
 }
 
 }  // namespace mallocgame::golden

@@ -94,7 +94,7 @@ TEST_CASE("a plain copy before a loop that became a prefetch, where copies write
   CHECK(read.program->instruction(read.plan.copies[0].replaces).name == "s");
 }
 
-TEST_CASE("a write-back right before the tuple that a loop's body gives begins in the body") {
+TEST_CASE("an eviction right before the tuple that a loop's body gives begins in the body") {
   LoopParts before, after;
   before.state = kMain;
   before.body = {"bs = f32[8,128] element 1 of b", "one_more = f32[8,128] negate(bs)",
@@ -114,7 +114,7 @@ TEST_CASE("a write-back right before the tuple that a loop's body gives begins i
   const Read read = ReadPlan(LoopOf(before), assigned);
   REQUIRE(read.plan.copies.size() == 2);
   const Copy& out = read.plan.copies[1];
-  CHECK(out.kind == CopyKind::kWriteBack);
+  CHECK(out.kind == CopyKind::kEviction);
   CHECK(read.program->instruction(out.begin).name == "br");
   CHECK(out.end == read.program->loops()[0].exit);
 }

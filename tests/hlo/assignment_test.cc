@@ -62,7 +62,7 @@ TEST_CASE("a preload, a prefetch, and a result kept in fast memory") {
   CHECK(read.plan.residences.size() == 3);
 }
 
-TEST_CASE("a result written back and fetched again is two residences") {
+TEST_CASE("a result evicted and fetched again is two residences") {
   ModuleText after;
   after.Computation("main")
       .Add("p = f32[8,128] parameter()")
@@ -80,7 +80,7 @@ TEST_CASE("a result written back and fetched again is two residences") {
   CHECK(read.OffsetOf("a", "a") == 0);
   CHECK(read.OffsetOf("r", "a") == 4096);
   REQUIRE(read.plan.copies.size() == 2);
-  CHECK(read.plan.copies[0].kind == CopyKind::kWriteBack);
+  CHECK(read.plan.copies[0].kind == CopyKind::kEviction);
   CHECK(read.plan.copies[0].begin == 3);
   CHECK(read.plan.copies[0].end == 4);
   CHECK(read.plan.copies[1].kind == CopyKind::kPrefetch);

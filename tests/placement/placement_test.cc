@@ -259,12 +259,12 @@ TEST_CASE("on two memories a map is played, and its latency is the game's") {
   CHECK(dropped > 0);
 }
 
-TEST_CASE("on an order game a map says how runs are served, and its latency is the game's") {
+TEST_CASE("on a priority game a map says how runs are served, and its latency is the game's") {
   Rng rng(4);
   int games = 0, otherwise = 0, closed = 0;
   for (int i = 0; i < 100; ++i) {
     GameOptions options;
-    options.kind = GameKind::kOrder;
+    options.kind = GameKind::kPriority;
     options.min_buffer_bytes = 0;
     options.candidates = 1 + static_cast<int>(rng.Below(kMaxCandidates));
     const auto game =
@@ -274,7 +274,7 @@ TEST_CASE("on an order game a map says how runs are served, and its latency is t
     const PlacementProblem& problem = **created;
     const PlacementGraph& graph = problem.graph();
     ++games;
-    REQUIRE(problem.on_order_game());
+    REQUIRE(problem.on_priority_game());
     REQUIRE(problem.level_names() ==
             std::vector<std::string>{"Late", "Early", "Preload", "Split", "Skip"});
     REQUIRE(problem.Evaluate(PlacementMap(problem.map_size(), 4))->latency_ps ==
@@ -327,9 +327,9 @@ TEST_CASE("on an order game a map says how runs are served, and its latency is t
   CHECK(closed > 100);
 }
 
-TEST_CASE("the runs of an order game as a graph: parts, and who meets whom") {
+TEST_CASE("the runs of a priority game as a graph: parts, and who meets whom") {
   GameOptions options;
-  options.kind = GameKind::kOrder;
+  options.kind = GameKind::kPriority;
   options.min_buffer_bytes = 0;
   const auto game = *Game::Create(Chain().Build(), TestHardware(64), options);
   const auto problem = *PlacementProblem::Create(game);

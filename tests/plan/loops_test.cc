@@ -93,10 +93,10 @@ TEST_CASE("loops: resident over the whole loop") {
     plan.plan.served_by[testing::AccessAt(*l.program, l.w, 3).index()] = ResidenceId();
     CheckBroken(*l.program, l.hardware, plan.plan, Rule::kServed, {"'w'", "tick 3", "'loop'"});
   }
-  SECTION("written inside: main memory is stale after the loop, until a write-back") {
+  SECTION("written inside: main memory is stale after the loop, until an eviction") {
     plan.plan.served_by[testing::AccessAt(*l.program, l.s, 7).index()] = ResidenceId();
     CheckBroken(*l.program, l.hardware, plan.plan, Rule::kMainValue, {"'s'", "tick 7"});
-    plan.WriteBack(s, 6, 7);
+    plan.Eviction(s, 6, 7);
     CheckValid(*l.program, l.hardware, plan.plan);
   }
   SECTION("not filled at the entry") {
@@ -152,10 +152,10 @@ TEST_CASE("loops: a value that is carried in main memory must be there at each t
   plan.Prefetch(s, 3, 4);
   plan.ServeAll(s);
   CheckBroken(*l.program, l.hardware, plan.plan, Rule::kMainValue, {"'s'", "body"});
-  plan.WriteBack(s, 5, 6);
+  plan.Eviction(s, 5, 6);
   CheckValid(*l.program, l.hardware, plan.plan);
 
-  SECTION("a write-back behind the body is one of another region") {
+  SECTION("an eviction behind the body is one of another region") {
     plan.plan.copies[1].begin = 6;
     CheckBroken(*l.program, l.hardware, plan.plan, Rule::kRegion, {"'s'"});
   }
@@ -190,7 +190,7 @@ TEST_CASE("loops: what only a second trip shows") {
   PlanBuilder plan(*program, hardware);
   const ResidenceId around = plan.Reside(s, 0, 0, 5);
   plan.Serve(around, 0);
-  plan.WriteBack(around, 1, 1);
+  plan.Eviction(around, 1, 1);
   CheckValid(*program, hardware, plan.plan);
   plan.Serve(around, 3);
   CheckBroken(*program, hardware, plan.plan, Rule::kServed, {"'s'", "tick 3"});

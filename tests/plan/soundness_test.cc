@@ -51,7 +51,7 @@ void Change(const Program& program, const Hardware& hardware, Plan& plan, Rng& r
     plan.served_by[id.index()] = ResidenceId(static_cast<int64_t>(plan.residences.size()) - 1);
   } else if (kind == 8 && !plan.residences.empty()) {
     Copy c;
-    c.kind = rng.Below(2) == 0 ? CopyKind::kPrefetch : CopyKind::kWriteBack;
+    c.kind = rng.Below(2) == 0 ? CopyKind::kPrefetch : CopyKind::kEviction;
     c.residence = ResidenceId(pick(plan.residences));
     const Residence& r = plan.residences[c.residence.index()];
     c.begin = c.end = rng.Below(2) == 0 ? r.begin : Near(r.end, program.ticks(), rng);

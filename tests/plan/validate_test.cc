@@ -138,7 +138,7 @@ TEST_CASE("eligible: a prefetch in the place of a plain copy that can't write to
   CheckValid(*program, hardware, replaced.plan);
 }
 
-TEST_CASE("copy: what a prefetch brings in the place of a plain copy isn't written back before") {
+TEST_CASE("copy: what a prefetch brings in the place of a plain copy isn't evicted before") {
   ProgramBuilder b;
   const BufferId p = b.Parameter("p", 4), x = b.Result("x", 4);
   b.MarkOutput(x);
@@ -150,12 +150,12 @@ TEST_CASE("copy: what a prefetch brings in the place of a plain copy isn't writt
   const ResidenceId x0 = plan.Reside(x, 0, 1, 2);
   plan.Prefetch(x0, 1, 1);
   plan.plan.copies[0].replaces = 0;
-  plan.WriteBack(x0, 1, 2);
+  plan.Eviction(x0, 1, 2);
   plan.Serve(x0, 0);
   plan.Serve(x0, 1);
   CheckValid(*program, hardware, plan.plan);
   std::swap(plan.plan.copies[0], plan.plan.copies[1]);
-  CheckBroken(*program, hardware, plan.plan, Rule::kCopy, {"write-back of buffer 'x'", "tick 1"});
+  CheckBroken(*program, hardware, plan.plan, Rule::kCopy, {"eviction of buffer 'x'", "tick 1"});
 }
 
 // Offsets of a and p over ticks:
@@ -312,34 +312,34 @@ TEST_CASE("served: by a residence that is over, not filled, of another buffer, o
   SECTION("the value was changed in main memory since") {
     const ResidenceId a = plan.Reside(t.a, 0, 0, 5);
     plan.Serve(a, 0);
-    plan.WriteBack(a, 1, 2);
+    plan.Eviction(a, 1, 2);
     plan.Serve(a, 4);
     CheckBroken(*t.program, t.hardware, plan.plan, Rule::kServed, {"'a'", "tick 4", "'look4'"});
   }
   SECTION("the value was changed in another residence since") {
     const ResidenceId first = plan.Reside(t.a, 0, 0, 5), second = plan.Reside(t.a, 8, 2, 4);
     plan.Serve(first, 0);
-    plan.WriteBack(first, 1, 2);
+    plan.Eviction(first, 1, 2);
     plan.Prefetch(second, 2, 2);
     plan.Serve(second, 2);
-    plan.WriteBack(second, 3, 4);
+    plan.Eviction(second, 3, 4);
     CheckValid(*t.program, t.hardware, plan.plan);
     plan.Serve(first, 4);
     CheckBroken(*t.program, t.hardware, plan.plan, Rule::kServed, {"'a'", "tick 4", "residence 0"});
   }
 }
 
-TEST_CASE("main value: reads before the write-back is done, outputs that never get back") {
+TEST_CASE("main value: reads before the eviction is done, outputs that never get back") {
   const Line t;
   PlanBuilder plan = t.Plan();
   SECTION("a read of a value that is only in fast memory") {
     plan.Serve(plan.Reside(t.a, 0, 0, 1), 0);
     CheckBroken(*t.program, t.hardware, plan.plan, Rule::kMainValue, {"'a'", "tick 2", "'change'"});
   }
-  SECTION("a read while the write-back is on its way, and at its end") {
+  SECTION("a read while the eviction is on its way, and at its end") {
     const ResidenceId a = plan.Reside(t.a, 0, 0, 4);
     plan.Serve(a, 0);
-    plan.WriteBack(a, 1, 3);
+    plan.Eviction(a, 1, 3);
     CheckBroken(*t.program, t.hardware, plan.plan, Rule::kMainValue,
                 {"'a'", "tick 2", "on its way"});
     plan.plan.copies[0].end = 2;
@@ -350,13 +350,13 @@ TEST_CASE("main value: reads before the write-back is done, outputs that never g
     plan.Serve(out, 5);
     CheckBroken(*t.program, t.hardware, plan.plan, Rule::kMainValue,
                 {"'out'", "end of the program"});
-    plan.WriteBack(out, 6, 6);
+    plan.Eviction(out, 6, 6);
     CheckValid(*t.program, t.hardware, plan.plan);
   }
   SECTION("a prefetch of a value that is not in main memory yet") {
     const ResidenceId a = plan.Reside(t.a, 0, 0, 4), again = plan.Reside(t.a, 8, 1, 5);
     plan.Serve(a, 0);
-    plan.WriteBack(a, 1, 2);
+    plan.Eviction(a, 1, 2);
     plan.Prefetch(again, 1, 2);
     plan.Serve(again, 2);
     plan.Serve(again, 4);
@@ -367,7 +367,7 @@ TEST_CASE("main value: reads before the write-back is done, outputs that never g
   SECTION("copies with empty windows follow one another in the plan's order") {
     const ResidenceId a = plan.Reside(t.a, 0, 0, 1), again = plan.Reside(t.a, 8, 1, 5);
     plan.Serve(a, 0);
-    plan.WriteBack(a, 1, 1);
+    plan.Eviction(a, 1, 1);
     plan.Prefetch(again, 1, 1);
     plan.ServeAll(again);
     CheckValid(*t.program, t.hardware, plan.plan);
@@ -379,19 +379,19 @@ TEST_CASE("main value: reads before the write-back is done, outputs that never g
 TEST_CASE("copies: of no value, without a source, outside their residence") {
   const Line t;
   PlanBuilder plan = t.Plan();
-  SECTION("a write-back overtaken by the next write") {
+  SECTION("an eviction overtaken by the next write") {
     const ResidenceId a = plan.Reside(t.a, 0, 0, 5);
     plan.ServeAll(a);
-    plan.WriteBack(a, 1, 3);
+    plan.Eviction(a, 1, 3);
     CheckBroken(*t.program, t.hardware, plan.plan, Rule::kCopy, {"'a'", "tick 2", "'change'"});
     plan.plan.copies[0].end = 2;
     CheckValid(*t.program, t.hardware, plan.plan);
   }
-  SECTION("a write-back before the write") {
+  SECTION("an eviction before the write") {
     const ResidenceId a = plan.Reside(t.a, 0, 0, 5);
     plan.ServeAll(a);
-    plan.WriteBack(a, 0, 1);
-    CheckBroken(*t.program, t.hardware, plan.plan, Rule::kCopy, {"'a'", "write-back [0, 1)"});
+    plan.Eviction(a, 0, 1);
+    CheckBroken(*t.program, t.hardware, plan.plan, Rule::kCopy, {"'a'", "eviction [0, 1)"});
   }
   SECTION("main memory is overwritten under a prefetch") {
     const ResidenceId a = plan.Reside(t.a, 0, 1, 5);
@@ -403,7 +403,7 @@ TEST_CASE("copies: of no value, without a source, outside their residence") {
   SECTION("a copy that outlives its residence, or is there before it") {
     const ResidenceId a = plan.Reside(t.a, 0, 0, 1);
     plan.Serve(a, 0);
-    plan.WriteBack(a, 1, 2);
+    plan.Eviction(a, 1, 2);
     CheckBroken(*t.program, t.hardware, plan.plan, Rule::kCopy, {"'a'", "[1, 2)", "[0, 1)"});
   }
   SECTION("a preload of what is no parameter") {

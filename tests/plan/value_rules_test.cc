@@ -46,26 +46,26 @@ TEST_CASE("a value that was updated in fast memory is not in main memory before 
   const ResidenceId r = plan.Reside(t.x, 0, 1, 5);
   plan.Prefetch(r, 1, 2);
   plan.Serve(r, 2);
-  SECTION("read from main memory without a write-back") {
+  SECTION("read from main memory without an eviction") {
     const Verdict verdict = t.Check(plan);
     CHECK(verdict.rule == Rule::kMainValue);
     CHECK_THAT(verdict.message, Catch::Contains("'x'") && Catch::Contains("tick 4"));
   }
-  SECTION("the write-back is done too late for the read") {
-    plan.WriteBack(r, 3, 5);
-    CHECK_THAT(t.Check(plan).message, Catch::Contains("a write-back is on its way"));
+  SECTION("the eviction is done too late for the read") {
+    plan.Eviction(r, 3, 5);
+    CHECK_THAT(t.Check(plan).message, Catch::Contains("an eviction is on its way"));
   }
-  SECTION("the write-back is done before the read") {
-    plan.WriteBack(r, 3, 4);
+  SECTION("the eviction is done before the read") {
+    plan.Eviction(r, 3, 4);
     CHECK(t.Check(plan).ok());
   }
   SECTION("half of it gets back") {
-    plan.WriteBack(r, 3, 4).part_end = 2;
+    plan.Eviction(r, 3, 4).part_end = 2;
     CHECK(t.Check(plan).rule == Rule::kMainValue);
   }
   SECTION("both halves get back, in any order") {
-    plan.WriteBack(r, 3, 4).part_begin = 2;
-    plan.WriteBack(r, 3, 4).part_end = 2;
+    plan.Eviction(r, 3, 4).part_begin = 2;
+    plan.Eviction(r, 3, 4).part_end = 2;
     CHECK(t.Check(plan).ok());
   }
   SECTION("read where it is, but the output never gets back") {
@@ -100,24 +100,24 @@ TEST_CASE("slices of one prefetch that find different values make none") {
   CHECK(t.Check(plan).rule == Rule::kServed);
 }
 
-TEST_CASE("a write-back writes back something, once, and undisturbed") {
+TEST_CASE("an eviction writes back something, once, and undisturbed") {
   const WriteUpdateRead t;
   PlanBuilder plan = t.Plan();
   const ResidenceId r = plan.Reside(t.x, 0, 0, 5);
   plan.Serve(r, 0);
   plan.Serve(r, 2);
   SECTION("the value is written while it is on its way") {
-    plan.WriteBack(r, 1, 3);
+    plan.Eviction(r, 1, 3);
     CHECK(t.Check(plan).rule == Rule::kCopy);
   }
   SECTION("some of its bytes twice") {
-    plan.WriteBack(r, 3, 4).part_end = 3;
-    plan.WriteBack(r, 3, 4).part_begin = 2;
+    plan.Eviction(r, 3, 4).part_end = 3;
+    plan.Eviction(r, 3, 4).part_begin = 2;
     CHECK(t.Check(plan).rule == Rule::kCopy);
   }
   SECTION("once more, to no effect") {
-    plan.WriteBack(r, 3, 3);
-    plan.WriteBack(r, 3, 4);
+    plan.Eviction(r, 3, 3);
+    plan.Eviction(r, 3, 4);
     CHECK(t.Check(plan).ok());
   }
 }
@@ -139,7 +139,7 @@ TEST_CASE("a loop is walked twice") {
   plan.Prefetch(r, step, step);
   plan.Serve(r, step);
   CHECK(CheckValues(*program, plan.plan).rule == Rule::kMainValue);
-  plan.WriteBack(r, step + 1, step + 2);
+  plan.Eviction(r, step + 1, step + 2);
   CHECK(CheckValues(*program, plan.plan).ok());
 }
 

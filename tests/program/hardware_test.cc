@@ -93,7 +93,7 @@ TEST_CASE("limits") {
   broken([](Hardware& h) { h.transcendentals_per_second = 0; }, "transcendentals");
   broken([](Hardware& h) { h.clock_hz = 0; }, "clock_hz");
   broken([](Hardware& h) { h.max_outstanding_prefetches = 0; }, "max_outstanding_prefetches");
-  broken([](Hardware& h) { h.max_outstanding_write_backs = 0; }, "max_outstanding_write_backs");
+  broken([](Hardware& h) { h.max_outstanding_evictions = 0; }, "max_outstanding_evictions");
   broken([](Hardware& h) { h.max_preloads = -1; }, "max_preloads is -1");
   broken([](Hardware& h) { h.fast_memory_space = 0; }, "fast_memory_space");
   broken([](Hardware& h) { h.copy_latency_ps = -1; }, "copy_latency_ps is -1");

@@ -48,7 +48,7 @@ int64_t CheckAgreement(const Game& game, Rng& rng) {
 }
 
 TEST_CASE("both games, Validate, Simulate, a machine and the replay agree on random programs") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kOrder);
+  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
   Rng rng(1);
   int64_t copies = 0;
   for (int n = 0; n < 500; ++n) {

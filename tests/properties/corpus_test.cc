@@ -40,7 +40,7 @@ ProgramFile Load(const std::string& path) {
 
 // At least so many decisions at random of each game, over all programs.
 void PlayTheCorpusAtRandom(int64_t least) {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kOrder);
+  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
   const std::vector<std::string> files = CorpusFiles();
   REQUIRE(files.size() >= 44);
   const int64_t decisions_each = least / static_cast<int64_t>(files.size()) + 1;
@@ -60,8 +60,8 @@ void PlayTheCorpusAtRandom(int64_t least) {
         const int64_t expected = position->SavingOf(action);
         const auto step = position->Apply(action);
         if (!step.ok()) FAIL(step.status());
-        // The last decision of an order game shows the stalls that were not known.
-        const bool shown = kind == GameKind::kOrder && position->IsTerminal();
+        // The last decision of a priority game shows the stalls that were not known.
+        const bool shown = kind == GameKind::kPriority && position->IsTerminal();
         if (shown ? *step > expected : *step != expected)
           FAIL(files[f] << ": " << (*game)->ActionText(action) << " saves " << *step);
         saved += *step;

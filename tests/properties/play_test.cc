@@ -34,7 +34,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   Hardware hardware = TestHardware(4 + rng.Below(40), rng.Below(3) == 0 ? 4 : 1);
   hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
   hardware.max_outstanding_prefetches = 1 + static_cast<int32_t>(rng.Below(4));
-  hardware.max_outstanding_write_backs = 1 + static_cast<int32_t>(rng.Below(4));
+  hardware.max_outstanding_evictions = 1 + static_cast<int32_t>(rng.Below(4));
   GameOptions game_options;
   game_options.min_buffer_bytes = rng.Below(4) == 0 ? 3 : 0;
   game_options.paper_actions = rng.Below(4) == 0;

@@ -17,7 +17,7 @@ gymnasium = pytest.importorskip(
 
 pytestmark = pytest.mark.full
 
-IDS = {"time": "mallocgame/MallocGame-v0", "order": "mallocgame/OrderGame-v0"}
+IDS = {"time": "mallocgame/MallocGame-v0", "priority": "mallocgame/PriorityGame-v0"}
 ID = IDS["time"]
 both_games = pytest.mark.parametrize("kind", IDS)
 PROGRAM = "wavernn_64steps_b8.tpu_v4i"
@@ -107,7 +107,7 @@ def test_the_mcts_of_openspiel_plays(kind):
 
     game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "game": kind})
     state = game.new_initial_state()
-    assert game.num_distinct_actions() == {"time": 4, "order": 20}[kind]
+    assert game.num_distinct_actions() == {"time": 4, "priority": 20}[kind]
     assert state.legal_actions() == state.state.legal_actions()
     chance = np.random.RandomState(0)
     bot = mcts.MCTSBot(game, 1.0, 40, mcts.RandomRolloutEvaluator(1, chance), random_state=chance)
@@ -125,7 +125,8 @@ def test_the_mcts_of_openspiel_plays(kind):
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize(
-    ("settings", "actions"), [({"actions": "paper"}, 3), ({"game": "order", "candidates": 2}, 10)]
+    ("settings", "actions"),
+    [({"actions": "paper"}, 3), ({"game": "priority", "candidates": 2}, 10)],
 )
 def test_openspiel_replays_a_game_from_its_history(settings, actions):
     pyspiel = need("pyspiel")

@@ -50,7 +50,7 @@ class GameMachine(RuleBasedStateMachine):
 
     @initialize(
         program=st.sampled_from(LOADED),
-        kind=st.sampled_from(["time", "order"]),
+        kind=st.sampled_from(["time", "priority"]),
         fast=st.sampled_from(FAST_BYTES),
         actions=st.sampled_from(["full", "paper"]),
         least=st.sampled_from([0, 1024, 16384]),
@@ -162,7 +162,7 @@ class VectorMachine(RuleBasedStateMachine):
         count=st.integers(1, 4),
         observation=st.sampled_from(["dict", "compact"]),
         mode=st.sampled_from(list(AutoresetMode)),
-        kind=st.sampled_from(["time", "order"]),
+        kind=st.sampled_from(["time", "priority"]),
         threads=st.integers(1, 3),
         seed=choices,
     )

@@ -242,7 +242,7 @@ def test_settings_of_environments(settings):
         makers.append(Environment)
     for maker in makers:
         with pytest.raises(mg.InvalidInputError) as told:
-            maker(**{"program": PROGRAM, "game": "order", **settings})
+            maker(**{"program": PROGRAM, "game": "priority", **settings})
         assert "incompatible" not in str(told.value) and "NoneType" not in str(told.value)
 
 

@@ -182,7 +182,7 @@ def test_what_is_found_too_late_does_not_count(test_levels, tmp_path):
     assert (found.latency_ps, found.budget_s) == (900, 0.05)
     expected = math.log(level.greedy_ps / 900) / math.log(level.greedy_ps / level.best_known_ps)
     assert found.score == pytest.approx(expected)
-    (slow,) = play([Player.named("priority")], test_levels[:1], tmp_path / "out", [1e-6])
+    (slow,) = play([Player.named("packing")], test_levels[:1], tmp_path / "out", [1e-6])
     assert slow.in_time_ps == level.game().all_main_ps > slow.latency_ps
 
 
@@ -233,7 +233,7 @@ def test_players_run_once_and_go_on_where_they_were(test_levels, tmp_path, monke
 
 def test_a_player_that_cannot_play_is_an_error(test_levels, tmp_path):
     with pytest.raises(mg.InvalidInputError, match="'rent' plays the time game only"):
-        play([Player("rent", "order")], test_levels, tmp_path, [0.05])
+        play([Player("rent", "priority")], test_levels, tmp_path, [0.05])
     with pytest.raises(mg.InvalidInputError, match="jobs: found 100000, allowed: 1 to"):
         play([Player("greedy")], test_levels, tmp_path, [1], workers=100_000)
 

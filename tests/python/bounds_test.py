@@ -44,7 +44,7 @@ def plans(program: mg.Program, seed: int):
         ("greedy", 1),
         ("random", 10),
         ("anneal", 60),
-        ("priority", 300),
+        ("packing", 300),
         ("exact", 300),
     ):
         result = mg.solve(game, solver, seconds=0, evaluations=evaluations, seed=seed)
@@ -147,7 +147,7 @@ def test_good_plans_are_near_the_integer_bound(name, gap):
     program = mg.load_program(name)
     milp = mg.bound(program, "milp", seconds=0)
     assert milp.status == "optimal"
-    found = mg.solve(program, "priority", seconds=0, evaluations=20_000).report.latency_ps
+    found = mg.solve(program, "packing", seconds=0, evaluations=20_000).report.latency_ps
     assert milp.bound_ps <= found <= milp.bound_ps * (1 + gap)
 
 
@@ -158,7 +158,7 @@ def test_small_buffers_can_take_space_too():
     free = mg.bound(program, "lp", seconds=0)
     none_free = mg.bound(program, "lp", free_below_bytes=0, seconds=0)
     assert (free.status, none_free.status) == ("optimal", "optimal")
-    found = mg.solve(program, "priority", seconds=0, evaluations=5000).report.latency_ps
+    found = mg.solve(program, "packing", seconds=0, evaluations=5000).report.latency_ps
     assert free.bound_ps < none_free.bound_ps <= found
     all_free = mg.bound(program, "lp", free_below_bytes=program.hardware.fast_bytes + 1, seconds=0)
     assert mg.bound(program).bound_ps <= all_free.bound_ps < free.bound_ps
@@ -168,7 +168,7 @@ def test_a_value_is_not_copied_before_its_writer_is_done():
     """The bound of this program was 2 % lower when a writer's idle time could copy its result."""
     pytest.importorskip("highspy")
     program = mg.load_program("alphatensor_b4.tpu_v4i")
-    found = mg.solve(program, "priority", seconds=0, evaluations=3_000).report.latency_ps
+    found = mg.solve(program, "packing", seconds=0, evaluations=3_000).report.latency_ps
     assert found <= 1.002 * mg.bound(program, "lp", seconds=0).bound_ps
 
 

@@ -79,11 +79,11 @@ def test_what_cant_be_calibrated_is_refused(program, made):
 
 def test_games_are_played_at_calibrated_prices(made):
     pytest.importorskip("gymnasium")
-    for name in ("priority", "greedy"):
+    for name in ("packing", "greedy"):
         result = mg.solve(made, name, seconds=1)
         assert mg.validate(made, result.plan)
         assert mg.simulate(made, result.plan).latency_ps == result.report.latency_ps
-    for game in ("time", "order"):
+    for game in ("time", "priority"):
         env = mg.MallocGameEnv(NAME, observation="compact", game=game, prices="calibrated")
         env.reset(seed=0)
         total, done = 0.0, False

@@ -142,15 +142,15 @@ def test_a_plan_without_a_game_is_shown_and_written(run, tmp_path):
     assert text.returncode == 2 and "XLA" in text.stdout and "by playing a game" in text.stderr
 
 
-def test_an_order_game_is_solved_logged_replayed_and_shown(run, run_json, tmp_path):
-    options = ["--game", "order", "--seconds", 0.5, "--log", "game.mgr"]
+def test_an_priority_game_is_solved_logged_replayed_and_shown(run, run_json, tmp_path):
+    options = ["--game", "priority", "--seconds", 0.5, "--log", "game.mgr"]
     assert run_json("solve", SMALL, "--solver", "mcts", *options)["valid"]
     log = mg.load_log(tmp_path / "game.mgr")
     game = log.game(mg.load_program(SMALL))
-    assert game.kind == "order" and log.search_visits.shape[1] == game.num_actions
+    assert game.kind == "priority" and log.search_visits.shape[1] == game.num_actions
     assert run("replay", "game.mgr").returncode == 0
     assert run("view", "game.mgr", "-o", "page.html").returncode == 0
-    refused(run("solve", SMALL, "--solver", "rent", "--game", "order"), "time game only", "mcts")
+    refused(run("solve", SMALL, "--solver", "rent", "--game", "priority"), "time game only", "mcts")
     refused(run("solve", SMALL, "--game", "chess"), "chess")
     rows = run_json("compare", SMALL, "--solvers", "greedy,anneal", *options[:4])["results"]
     assert all(row["valid"] for row in rows)
@@ -162,7 +162,7 @@ def test_more_preloads(run, run_json, tmp_path):
     for number in (0, 1, 4):
         options = ["--preloads", number, "--seconds", 0, "--evaluations", 6000]
         row = run_json(
-            "solve", SMALL, "--solver", "priority", *options, "-o", "plan.json", "--bound", "lp"
+            "solve", SMALL, "--solver", "packing", *options, "-o", "plan.json", "--bound", "lp"
         )
         assert row["valid"] and row["latency_ps"] <= row["latency_cold_ps"]
         assert (row["xla_ps"] is None) == (number == 0)  # XLA's plan preloads one

@@ -37,10 +37,10 @@ class TestFlatContract(TestContract):
 
 
 class TestOrderContract(TestContract):
-    game = "order"
+    game = "priority"
 
 
-@pytest.mark.parametrize("game", ["time", "order"])
+@pytest.mark.parametrize("game", ["time", "priority"])
 def test_plays_the_same_games(game):
     programs, chance = [PROGRAM, "gcn_dense_2048.tpu_v4i"], np.random.default_rng(0)
     ours, theirs = Environment(programs, seed=7, game=game), MallocGameEnv(programs, game=game)

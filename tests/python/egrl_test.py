@@ -210,14 +210,14 @@ def test_an_agent_places_what_it_has_not_seen(checkpoint):
 
 def test_the_solver_plays_its_map(tmp_path):
     program = mg.load_program(GAME)
-    for game in ("order", "time"):
+    for game in ("priority", "time"):
         first, second = (
             mg.solve(program, "egrl", seconds=0, evaluations=100, seed=5, game=game)
             for _ in range(2)
         )
         assert first.plan == second.plan and first.game.kind == game
     first = mg.solve(program, "egrl", seconds=0, evaluations=100, seed=5)
-    assert first.game.kind == "order"
+    assert first.game.kind == "priority"
     assert 0 < first.evaluations <= 100 and first.found_by == "egrl"
     assert (
         mg.validate(program, first.plan).ok and first.report.latency_ps <= first.report.all_main_ps
@@ -320,10 +320,10 @@ def test_resumed_settings_need_not_go_together_with_the_defaults(tmp_path, run):
     assert "--config: found population=5, but" in done.stderr.splitlines()[-1], done.stderr
 
 
-@pytest.mark.parametrize("game", ["order", "time"])
+@pytest.mark.parametrize("game", ["priority", "time"])
 def test_the_command_plays_the_game(tmp_path, run, game):
     out = tmp_path / "run"
-    chosen = () if game == "order" else ("--game", game)
+    chosen = () if game == "priority" else ("--game", game)
     (row,) = train_json(GAME, "--out", out, "--evaluations", 30, *chosen)["results"]
     program = mg.load_program(GAME)
     plan = mg.load_plan(out / f"{GAME}.plan.json", program)
@@ -339,10 +339,10 @@ def test_the_command_plays_the_game(tmp_path, run, game):
     saved = np.array(document["map"], np.uint8)
     assert problem.evaluate(saved)[0] == row["latency_ps"] == row["game_latency_ps"]
     assert document["levels"] == problem.level_names and os.path.exists(out / f"{GAME}.png")
-    served = [node.get("service", node.get("weights")) for node in document["nodes"]]
+    served = [node.get("mode", node.get("weights")) for node in document["nodes"]]
     assert set(served) - {None} <= set(problem.level_names) and any(served)
-    assert ("service" in document["nodes"][0]) == (game == "order")
-    other = "time" if game == "order" else "order"
+    assert ("mode" in document["nodes"][0]) == (game == "priority")
+    other = "time" if game == "priority" else "priority"
     done = run("train", "egrl", GAME, "--out", out, "--resume", "--game", other)
     assert done.returncode == 2 and "of another problem" in done.stderr, done.stderr
     done = run("train", "egrl", GAME, "--out", out, "--hierarchy", "nnp_i", "--game", game)

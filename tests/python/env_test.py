@@ -19,7 +19,7 @@ from gymnasium.utils.env_checker import check_env
 from mallocgame.envs.gym import MallocGameEnv
 from mallocgame.observation import access_features, action_features, layout, scalar_features
 
-IDS = {"time": "mallocgame/MallocGame-v0", "order": "mallocgame/OrderGame-v0"}
+IDS = {"time": "mallocgame/MallocGame-v0", "priority": "mallocgame/PriorityGame-v0"}
 PROGRAMS = [
     "wavernn_64steps_b8.tpu_v4i",
     "resnet50_b1.tpu_v4i_16mib",
@@ -28,7 +28,7 @@ PROGRAMS = [
     "muzero_unroll_b32.tpu_v4i",
 ]
 SMALL = PROGRAMS[3]
-NUM_ACTIONS = {"time": 4, "order": 20}
+NUM_ACTIONS = {"time": 4, "priority": 20}
 both_games = pytest.mark.parametrize("kind", IDS)
 
 
@@ -83,8 +83,8 @@ def test_importing_registers_without_importing_gymnasium(first):
     [
         ("time", {}, 4),
         ("time", {"actions": "paper"}, 3),
-        ("order", {}, 20),
-        ("order", {"candidates": 2}, 10),
+        ("priority", {}, 20),
+        ("priority", {"candidates": 2}, 10),
     ],
 )
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -263,7 +263,7 @@ def test_refused_steps_change_nothing(kind):
         {"observation": "pixels"},
         {"actions": "all"},
         {"game": "space"},
-        {"game": "order", "candidates": 52},
+        {"game": "priority", "candidates": 52},
         {"neighbours": -1},
         {"ticks_per_column": 0},
         {"address_cells": 10**6},
@@ -286,7 +286,7 @@ def test_pictures(kind):
     terminated = False
     while not terminated:
         mask = env.action_masks()
-        # Of the order game's actions one with a residence: Late, Early or Preload of the first run.
+        # Of the priority game's actions one with a residence: Late, Early or Preload of the first run.
         wanted = [a for a in np.flatnonzero(mask) if kind == "time" or a in (1, 2, 3)]
         _, _, terminated, _, _ = env.step(int(wanted[-1] if wanted else np.flatnonzero(mask)[0]))
     assert not np.array_equal(env.render(), empty) and (env.render() < 232).any()

@@ -30,7 +30,7 @@ def test_block_of_the_documentation(program):
     assert result.report.latency_ps <= result.report.all_main_ps
 
 
-@pytest.mark.parametrize("kind", ["time", "order"])
+@pytest.mark.parametrize("kind", ["time", "priority"])
 @pytest.mark.parametrize("seed", range(5))
 def test_rewards_add_up_to_what_the_simulator_says(program, seed, kind):
     game = mg.Game(program, game=kind)
@@ -47,7 +47,7 @@ def test_rewards_add_up_to_what_the_simulator_says(program, seed, kind):
     assert total == pytest.approx(1 - report.latency_ps / report.all_main_ps, abs=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["time", "order"])
+@pytest.mark.parametrize("kind", ["time", "priority"])
 def test_actions_are_the_masks(program, kind):
     game = mg.Game(program, game=kind)
     state = game.initial_state()
@@ -71,7 +71,7 @@ def test_actions_are_the_masks(program, kind):
     assert state.num_decisions == len(state.actions) <= game.max_decisions
 
 
-@pytest.mark.parametrize("kind", ["time", "order"])
+@pytest.mark.parametrize("kind", ["time", "priority"])
 def test_clone_and_undo(program, kind):
     state = mg.Game(program, game=kind).initial_state()
     for _ in range(10):
@@ -88,7 +88,7 @@ def test_clone_and_undo(program, kind):
         assert (state.to_string(), state.latency_ps, state.plan()) == before
 
 
-@pytest.mark.parametrize("kind", ["time", "order"])
+@pytest.mark.parametrize("kind", ["time", "priority"])
 def test_errors_are_also_the_built_in_ones(program, kind):
     state = mg.Game(program, game=kind).initial_state()
     with pytest.raises(mg.InvalidActionError):
@@ -115,11 +115,11 @@ def test_errors_are_also_the_built_in_ones(program, kind):
         {"forbidden": [10**6]},
         {"required": [-1]},
         {"game": "space"},
-        {"game": "order", "candidates": 0},
-        {"game": "order", "candidates": 52},
-        {"game": "order", "actions": "paper"},
-        {"game": "order", "bytes_weight": -1.0},
-        {"game": "order", "time_weight": 3.0},
+        {"game": "priority", "candidates": 0},
+        {"game": "priority", "candidates": 52},
+        {"game": "priority", "actions": "paper"},
+        {"game": "priority", "bytes_weight": -1.0},
+        {"game": "priority", "time_weight": 3.0},
     ],
 )
 def test_bad_options(program, options):
@@ -136,17 +136,17 @@ def test_paper_actions(program):
         state.apply(state.legal_actions()[-1])
 
 
-def test_actions_of_the_order_game(program):
+def test_actions_of_the_priority_game(program):
     assert mg.Game(program).action_names == ["Drop", "Copy", "NoCopy", "CopyEarly"]
-    game = mg.Game(program, game="order", candidates=2)
+    game = mg.Game(program, game="priority", candidates=2)
     assert game.candidates == 2 and game.num_actions == 10
     assert game.action_names == [
-        f"{service} {candidate}"
+        f"{mode} {candidate}"
         for candidate in (0, 1)
-        for service in ("Skip", "Late", "Early", "Preload", "Split")
+        for mode in ("Skip", "Late", "Early", "Preload", "Split")
     ]
     state = game.initial_state()
-    weighted = mg.Game(program, game="order", candidates=2, bytes_weight=0.0, time_weight=0.0)
+    weighted = mg.Game(program, game="priority", candidates=2, bytes_weight=0.0, time_weight=0.0)
     assert weighted.initial_state().to_string() != state.to_string()
     assert state.current_access() is None
     late = game.action_names.index("Late 0")

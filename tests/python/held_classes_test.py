@@ -103,7 +103,7 @@ def of_the_core() -> list:
     from mallocgame import mcts, observation, offline
 
     program = mg.load_program(PROGRAM)
-    game, order = mg.Game(program), mg.Game(program, game="order", candidates=3)
+    game, order = mg.Game(program), mg.Game(program, game="priority", candidates=3)
     solved = mg.solve(order, "mcts", seconds=0, evaluations=30, seed=4)
     log = mg.record(solved)
     problem = mg.placement(program, "nnp_i")
@@ -171,7 +171,7 @@ def of_openspiel() -> list:
     if imported("mallocgame.openspiel") is None:
         return []
     pyspiel = imported("pyspiel")
-    game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "game": "order"})
+    game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "game": "priority"})
     state = game.new_initial_state()
     for _ in range(4):
         state.apply_action(state.legal_actions()[-1])
@@ -401,7 +401,7 @@ def test_what_an_observer_sees_is_the_same():
 
 def test_a_result_can_be_recorded_elsewhere():
     program = mg.load_program(PROGRAM)
-    result = mg.solve(mg.Game(program, game="order"), "mcts", seconds=0, evaluations=30)
+    result = mg.solve(mg.Game(program, game="priority"), "mcts", seconds=0, evaluations=30)
     other = again(result)
     assert mg.record(other).to_bytes() == mg.record(result).to_bytes()
     assert repr(other) == repr(result) and other.curve == result.curve

@@ -80,10 +80,10 @@ def test_the_command_writes_everything(tmp_path, run):
         assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
 
 
-def test_the_command_learns_the_order_game(tmp_path, run):
+def test_the_command_learns_the_priority_game(tmp_path, run):
     out = tmp_path / "run"
     subprocess.run(
-        train(PROGRAM, "--out", out, "--seconds", 1, "--game", "order"),
+        train(PROGRAM, "--out", out, "--seconds", 1, "--game", "priority"),
         capture_output=True,
         check=True,
     )
@@ -92,15 +92,18 @@ def test_the_command_learns_the_order_game(tmp_path, run):
     assert subprocess.run(tuned, capture_output=True, check=False).returncode == 0
     log = mg.load_log(out / f"{PROGRAM}.mgr")
     program = mg.load_program(PROGRAM)
-    assert log.game(program).kind == "order" and mg.replay(log).same
+    assert log.game(program).kind == "priority" and mg.replay(log).same
     checkpoint = out / "checkpoint.muzero"
     options = (PROGRAM, "--solver", "muzero", "--checkpoint", checkpoint, "--seconds", 0.5)
     assert run("solve", *options).returncode == 0
     other = run("solve", *options, "--game", "time")
-    assert other.returncode == 2 and "trained in the game 'order'" in other.stderr
+    assert other.returncode == 2 and "trained in the game 'priority'" in other.stderr
     for arguments, sentence in (
         (("muzero", "--resume", "--game", "time"), "--config: found game=time, but"),
-        (("muzero", "--game", "time", "--config", "game=order"), "but --config has game=order"),
+        (
+            ("muzero", "--game", "time", "--config", "game=priority"),
+            "but --config has game=priority",
+        ),
         (("egrl", "--tuned-from", "a"), "--tuned-from: is muzero's, found the agent egrl"),
     ):
         agent, *rest = arguments

@@ -34,9 +34,9 @@ def checkpoint(tmp_path_factory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="module")
-def order_checkpoint(tmp_path_factory) -> pathlib.Path:
-    """After three steps in the order game."""
-    trainer = agents.MuZero(PROGRAM, SMALL, seed=3, game="order")
+def priority_checkpoint(tmp_path_factory) -> pathlib.Path:
+    """After three steps in the priority game."""
+    trainer = agents.MuZero(PROGRAM, SMALL, seed=3, game="priority")
     for _ in range(3):
         trainer.step()
     path = tmp_path_factory.mktemp("muzero") / "order.muzero"
@@ -183,51 +183,53 @@ def test_as_a_solver_it_searches_without_the_policy(program, tmp_path):
     learning = {"varied_decisions": 0, "updates": 20, "learning_rate": 0.03, "warmup_updates": 1}
     found = []
     for seed in (1, 2):
-        trainer = agents.MuZero(PROGRAM, SMALL | learning, seed=seed, game="order")
+        trainer = agents.MuZero(PROGRAM, SMALL | learning, seed=seed, game="priority")
         for _ in range(3):
             trainer.step()
         path = tmp_path / f"{seed}.muzero"
         trainer.save(path)
         result = mg.solve(
-            program, "muzero", seconds=0, evaluations=200, seed=5, checkpoint=path, game="order"
+            program, "muzero", seconds=0, evaluations=200, seed=5, checkpoint=path, game="priority"
         )
         found.append((result.plan, [latency_ps for _, latency_ps, _ in result.curve]))
     assert found[0] == found[1] and len(found[0][1]) > 1
 
 
-def test_it_learns_the_order_game(order_checkpoint, program, tmp_path):
-    copies = [agents.MuZero.load(order_checkpoint, threads=threads) for threads in (1, 2)]
+def test_it_learns_the_priority_game(priority_checkpoint, program, tmp_path):
+    copies = [agents.MuZero.load(priority_checkpoint, threads=threads) for threads in (1, 2)]
     for number, copy in enumerate(copies):
-        assert copy.settings["game"] == "order"
+        assert copy.settings["game"] == "priority"
         assert copy.step()["games"] > 0
         copy.save(tmp_path / str(number))
     assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
     best, game = copies[0].best(), copies[0].best_game()
-    assert game.game.kind == "order" and mg.replay(mg.record(game), program).same
+    assert game.game.kind == "priority" and mg.replay(mg.record(game), program).same
     assert mg.validate(program, best.plan).ok
     assert (
         best.report.latency_ps
         <= game.report.latency_ps
-        <= mg.solve(program, "greedy", game="order").report.latency_ps
+        <= mg.solve(program, "greedy", game="priority").report.latency_ps
     )
-    again = agents.MuZero(PROGRAM, SMALL | {"game": "order"}, seed=3)
+    again = agents.MuZero(PROGRAM, SMALL | {"game": "priority"}, seed=3)
     for _ in range(4):
         again.step()
     again.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "0").read_bytes()
     with pytest.raises(mg.InvalidInputError, match="found game='time' and the setting game='ord"):
-        agents.MuZero(PROGRAM, {"game": "order"}, game="time")
+        agents.MuZero(PROGRAM, {"game": "priority"}, game="time")
     with pytest.raises(mg.InvalidInputError, match="found 'chess', allowed: time, order"):
         agents.MuZero(PROGRAM, game="chess")
 
 
-def test_an_agent_of_the_order_game_plays_it_and_no_other(order_checkpoint, checkpoint, program):
-    agent = agents.MuZeroAgent.load(order_checkpoint)
+def test_an_agent_of_the_priority_game_plays_it_and_no_other(
+    priority_checkpoint, checkpoint, program
+):
+    agent = agents.MuZeroAgent.load(priority_checkpoint)
     played = agent.play(program)
     visits, _ = played.search
     assert visits.shape == (len(played.actions), 255)
     assert visits.sum(axis=1).max() == SMALL["simulations"]
-    assert played.game.kind == "order" and mg.replay(mg.record(played), program).same
+    assert played.game.kind == "priority" and mg.replay(mg.record(played), program).same
     state = agent.game(program).initial_state()
     for action in played.actions[:3]:
         advised, policy, value = agent.act(state)
@@ -235,42 +237,50 @@ def test_an_agent_of_the_order_game_plays_it_and_no_other(order_checkpoint, chec
         state.apply(action)
     unseen = mg.load_program(OTHER)
     result = mg.solve(
-        unseen, "muzero", seconds=0, evaluations=300, checkpoint=order_checkpoint, game="order"
+        unseen,
+        "muzero",
+        seconds=0,
+        evaluations=300,
+        checkpoint=priority_checkpoint,
+        game="priority",
     )
-    assert result.game.kind == "order" and mg.validate(unseen, result.plan).ok
-    greedy = mg.solve(unseen, "greedy", game="order")
+    assert result.game.kind == "priority" and mg.validate(unseen, result.plan).ok
+    greedy = mg.solve(unseen, "greedy", game="priority")
     assert result.report.latency_ps <= greedy.report.latency_ps
     # A portfolio gives each member the game that it plays.
-    result = mg.solve(unseen, "portfolio", seconds=1, checkpoint=order_checkpoint)
+    result = mg.solve(unseen, "portfolio", seconds=1, checkpoint=priority_checkpoint)
     assert mg.validate(unseen, result.plan).ok
 
     sentence = "the agent was trained in the game '{}', found the game '{}'"
     assert (
-        mg.solve(program, "muzero", seconds=0.3, checkpoint=order_checkpoint).game.kind == "order"
+        mg.solve(program, "muzero", seconds=0.3, checkpoint=priority_checkpoint).game.kind
+        == "priority"
     )
-    with pytest.raises(mg.InvalidInputError, match=sentence.format("order", "time")):
-        mg.solve(program, "muzero", seconds=1, checkpoint=order_checkpoint, game="time")
-    with pytest.raises(mg.InvalidInputError, match=sentence.format("order", "time")):
+    with pytest.raises(mg.InvalidInputError, match=sentence.format("priority", "time")):
+        mg.solve(program, "muzero", seconds=1, checkpoint=priority_checkpoint, game="time")
+    with pytest.raises(mg.InvalidInputError, match=sentence.format("priority", "time")):
         agent.act(mg.Game(program).initial_state())
     with pytest.raises(mg.InvalidInputError, match="plays the time game only, found an order"):
-        mg.solve(program, "muzero", seconds=1, checkpoint=checkpoint, game="order")
-    with pytest.raises(mg.InvalidInputError, match=sentence.format("time", "order")):
-        agents.MuZeroAgent.load(checkpoint).play(mg.Game(program, game="order"))
+        mg.solve(program, "muzero", seconds=1, checkpoint=checkpoint, game="priority")
+    with pytest.raises(mg.InvalidInputError, match=sentence.format("time", "priority")):
+        agents.MuZeroAgent.load(checkpoint).play(mg.Game(program, game="priority"))
     # It turns to a game with its own number of candidates, but can't act in one with others.
-    fewer = mg.Game(program, game="order", candidates=2)
+    fewer = mg.Game(program, game="priority", candidates=2)
     assert agent.play(fewer).game.num_actions == agent.game(program).num_actions
     assert list(agent.play(agent.game(fewer)).actions) == list(agent.play(program).actions)
     with pytest.raises(mg.InvalidInputError, match="255 actions, found a game with 10; set candid"):
         agent.act(fewer.initial_state())
 
 
-def test_a_program_is_played_in_the_order_game_that_promises_most(order_checkpoint, checkpoint):
-    agent = agents.MuZeroAgent.load(order_checkpoint)
+def test_a_program_is_played_in_the_priority_game_that_promises_most(
+    priority_checkpoint, checkpoint
+):
+    agent = agents.MuZeroAgent.load(priority_checkpoint)
     program = mg.load_program(WEIGHTY)
     for hardware in (None, mg.hardware("tpu_v4i_16mib")):
-        plain = mg.Game(program, hardware, game="order")
+        plain = mg.Game(program, hardware, game="priority")
         chosen = agent.game(plain)
-        assert chosen.kind == "order" and chosen.hardware == plain.hardware
+        assert chosen.kind == "priority" and chosen.hardware == plain.hardware
         assert agent.baseline(chosen).report.latency_ps < agent.baseline(plain).report.latency_ps
     given = agent.baseline(agent.game(program))
     assert list(agent.baseline(program).actions) == list(given.actions)
@@ -285,8 +295,8 @@ def test_a_program_is_played_in_the_order_game_that_promises_most(order_checkpoi
         agent.game(mg.Game(program))
 
 
-def test_the_policy_alone_plays_with_one_simulation(order_checkpoint, program):
-    agent = agents.MuZeroAgent.load(order_checkpoint)
+def test_the_policy_alone_plays_with_one_simulation(priority_checkpoint, program):
+    agent = agents.MuZeroAgent.load(priority_checkpoint)
     alone = agent.play(program, simulations=1)
     visits, _ = alone.search
     assert visits.sum(axis=1).max() == 1 and mg.validate(program, alone.plan).ok
@@ -294,8 +304,8 @@ def test_the_policy_alone_plays_with_one_simulation(order_checkpoint, program):
         agent.play(program, simulations=0)
 
 
-def test_rollouts_are_no_slower_than_the_game_that_they_follow(order_checkpoint, program):
-    agent = agents.MuZeroAgent.load(order_checkpoint)
+def test_rollouts_are_no_slower_than_the_game_that_they_follow(priority_checkpoint, program):
+    agent = agents.MuZeroAgent.load(priority_checkpoint)
     baseline = agent.baseline(program)
     assert mg.validate(program, baseline.plan).ok and baseline.solver in {
         "greedy",
@@ -312,17 +322,17 @@ def test_rollouts_are_no_slower_than_the_game_that_they_follow(order_checkpoint,
         agent.play(program, config={"search_model": "learned"})
 
 
-def test_training_begins_with_another_agents_networks(order_checkpoint, checkpoint):
-    agent = agents.MuZeroAgent.load(order_checkpoint)
-    for given in (agent, order_checkpoint):
+def test_training_begins_with_another_agents_networks(priority_checkpoint, checkpoint):
+    agent = agents.MuZeroAgent.load(priority_checkpoint)
+    for given in (agent, priority_checkpoint):
         tuned = agents.MuZero(OTHER, seed=5, tuned_from=given)
         assert tuned.settings == agent.settings and tuned.iterations == 0
         state = agent.game(mg.load_program(OTHER)).initial_state()
         assert tuned.agent().act(state).value == agent.act(state).value
     tuned.step()
     assert tuned.step()["updates"] > 0
-    with pytest.raises(mg.InvalidInputError, match="play the game 'time', allowed: 'order'"):
-        agents.MuZero(OTHER, game="order", tuned_from=checkpoint)
+    with pytest.raises(mg.InvalidInputError, match="play the game 'time', allowed: 'priority'"):
+        agents.MuZero(OTHER, game="priority", tuned_from=checkpoint)
 
 
 def test_the_sentences_about_torch(monkeypatch):

@@ -16,7 +16,7 @@ from mallocgame.observation import (
 )
 
 
-@pytest.mark.parametrize("kind", ["time", "order"])
+@pytest.mark.parametrize("kind", ["time", "priority"])
 def test_observer_writes_what_the_layout_says(program, kind):
     game = mg.Game(program, game=kind)
     observer = mg.Observer(game, {"neighbours": 2})
@@ -38,8 +38,8 @@ def test_observer_writes_what_the_layout_says(program, kind):
         mg.Observer(game, {"neighbours": -2})
 
 
-def test_features_of_the_order_game(program):
-    parts = {part.name: part for part in layout({}, 20, "order")}
+def test_features_of_the_priority_game(program):
+    parts = {part.name: part for part in layout({}, 20, "priority")}
     assert list(parts) == [
         "candidates",
         "actions",
@@ -50,12 +50,12 @@ def test_features_of_the_order_game(program):
         "action_mask",
     ]
     assert parts["candidates"].shape == (8, len(candidate_features()))
-    assert parts["actions"].shape == (20, len(action_features("order")))
-    assert parts["scalars"].shape == (len(scalar_features("order")),)
-    with pytest.raises(mg.InvalidInputError, match="allowed: 'time', 'order'"):
+    assert parts["actions"].shape == (20, len(action_features("priority")))
+    assert parts["scalars"].shape == (len(scalar_features("priority")),)
+    with pytest.raises(mg.InvalidInputError, match="allowed: 'time', 'priority'"):
         action_features("space")
-    with pytest.raises(mg.InvalidInputError, match="of the order game"):
-        game = mg.Game(program, game="order")
+    with pytest.raises(mg.InvalidInputError, match="of the priority game"):
+        game = mg.Game(program, game="priority")
         mg.ProgramGraph(game).buffer_states(game.initial_state())
 
 
@@ -67,7 +67,7 @@ def time_scale(ps):
     return -scaled if ps < 0 else scaled
 
 
-@pytest.mark.parametrize("kind", ["time", "order"])
+@pytest.mark.parametrize("kind", ["time", "priority"])
 @pytest.mark.parametrize("name", ["resnet50_b1.tpu_v4i_16mib", "muzero_unroll_b32.tpu_v4i"])
 def test_what_actions_save_is_their_reward(name, kind):
     game = mg.Game(mg.load_program(name), game=kind)
@@ -87,7 +87,7 @@ def test_what_actions_save_is_their_reward(name, kind):
         state.apply(random.choice(state.legal_actions()))
 
 
-@pytest.mark.parametrize("kind", ["time", "order"])
+@pytest.mark.parametrize("kind", ["time", "priority"])
 def test_prices(program, kind):
     game = mg.Game(program, game=kind)
     prices = mg.Prices(np.full(program.ticks, 1e-3), np.full(program.ticks, 0.5))

@@ -123,9 +123,9 @@ def test_prices_must_fit():
     state = mg.Game(program).initial_state()
     with pytest.raises(mg.InvalidInputError, match="price"):
         mg.action_returns(state, mg.Prices([1.0]))
-    order = mg.Game(program, game="order").initial_state()
+    order = mg.Game(program, game="priority").initial_state()
     assert np.isfinite(mg.action_returns(order)).sum() == order.legal_mask().sum()
-    with pytest.raises(mg.InvalidInputError, match="prices with an order game"):
+    with pytest.raises(mg.InvalidInputError, match="prices with a priority game"):
         mg.action_returns(order, mg.Prices(np.ones(program.ticks)))
 
 

@@ -11,7 +11,7 @@ import mallocgame as mg
 PROGRAM = "wavernn_64steps_b8.tpu_v4i"
 
 
-@pytest.fixture(params=["time", "order"])
+@pytest.fixture(params=["time", "priority"])
 def game(request):
     program = mg.load_program(PROGRAM)
     hardware = program.hardware.replace(fast_bytes=4 << 20, max_preloads=2)
@@ -43,14 +43,14 @@ def test_a_game_keeps_its_options():
     plans = [mg.solve(one, "greedy", seconds=0).plan for one in (game, other)]
     assert plans[0] == plans[1]
     assert plans[0] != mg.solve(program, "greedy", seconds=0).plan
-    order = again(mg.Game(program, game="order", candidates=2, bytes_weight=0.5, time_weight=2))
-    first = mg.Game(program, game="order", candidates=2, bytes_weight=0.5, time_weight=2)
+    order = again(mg.Game(program, game="priority", candidates=2, bytes_weight=0.5, time_weight=2))
+    first = mg.Game(program, game="priority", candidates=2, bytes_weight=0.5, time_weight=2)
     assert order.num_actions == first.num_actions == 10
     asked = [one.initial_state().asked_about() for one in (order, first)]
-    assert asked[0] == asked[1] != mg.Game(program, game="order").initial_state().asked_about()
+    assert asked[0] == asked[1] != mg.Game(program, game="priority").initial_state().asked_about()
 
 
-@pytest.mark.parametrize("solver", ["all-main", "priority", "xla-assigned"])
+@pytest.mark.parametrize("solver", ["all-main", "packing", "xla-assigned"])
 def test_plans_and_reports_are_equal(solver):
     program = mg.load_program(PROGRAM)
     result = mg.solve(program, solver, seconds=0.1)
@@ -122,7 +122,7 @@ def same(mine, its):
     return mine == its
 
 
-@pytest.mark.parametrize("kind", ["time", "order"])
+@pytest.mark.parametrize("kind", ["time", "priority"])
 def test_environments_go_on_where_they_were(kind):
     pytest.importorskip("gymnasium")
     env = mg.MallocGameEnv(list(SEVERAL), observation="dict", game=kind)
@@ -181,7 +181,7 @@ def test_many_environments_go_on_where_they_were(mode, assign):
 def test_other_environments_go_on_where_they_were():
     gymnasium = pytest.importorskip("gymnasium")
     dm_env = pytest.importorskip("mallocgame.dm_env")
-    made = gymnasium.make("mallocgame/OrderGame-v0", program=PROGRAM)
+    made = gymnasium.make("mallocgame/PriorityGame-v0", program=PROGRAM)
     made.reset(seed=0)
     made.step(0)
     assert same(again(made).step(0), made.step(0))

@@ -162,13 +162,13 @@ def test_a_game_plays_the_map():
     assert reward == pytest.approx((problem.baseline_ps / latency_ps) ** 2)
 
 
-def test_a_map_of_an_order_game_says_how_runs_are_served_and_when():
+def test_a_map_of_an_priority_game_says_how_runs_are_served_and_when():
     name = "mlp_train_adam_b512.tpu_v4i_16mib"
     program = mg.load_program(name)
-    problem = mg.placement(name, game="order")
+    problem = mg.placement(name, game="priority")
     xla_ps = mg.simulate(program, program.xla_plan).latency_ps
     assert problem.level_names == ["Late", "Early", "Preload", "Split", "Skip"]
-    assert problem.game.kind == "order" and problem.baseline_ps == xla_ps
+    assert problem.game.kind == "priority" and problem.baseline_ps == xla_ps
     assert problem.node_features.shape == (problem.num_nodes, len(problem.features))
     assert problem.evaluate(np.full((problem.num_nodes, 2), 4, np.uint8))[0] == (
         problem.game.all_main_ps
@@ -184,19 +184,19 @@ def test_a_map_of_an_order_game_says_how_runs_are_served_and_when():
         assert mg.validate(program, end.plan()).ok
     # Asked for XLA's plan, most of it is had; and turns matter.
     assert problem.evaluate(problem.baseline_map)[0] < 1.1 * xla_ps
-    services = problem.baseline_map[:, :1]
+    modes = problem.baseline_map[:, :1]
     turned = some_maps(problem, 30)[:, :, 1:] % 5
     several = {
-        problem.evaluate(np.ascontiguousarray(np.hstack([services, turn])))[0] for turn in turned
+        problem.evaluate(np.ascontiguousarray(np.hstack([modes, turn])))[0] for turn in turned
     }
     assert len(several) > 5
     again = pickle.loads(pickle.dumps(problem))
     assert (again.baseline_map == problem.baseline_map).all() and again.baseline_ps == xla_ps
     # Without XLA's plan it begins as rent plays.
-    smaller = mg.placement(program, hardware=mg.hardware("tpu_v4i"), game="order")
+    smaller = mg.placement(program, hardware=mg.hardware("tpu_v4i"), game="priority")
     assert (smaller.baseline_map < 4).any() and smaller.game.hardware.name == "tpu_v4i"
-    with pytest.raises(mg.InvalidInputError, match="a hierarchy and the order game"):
-        mg.placement(program, "nnp_i", game="order")
+    with pytest.raises(mg.InvalidInputError, match="a hierarchy and the priority game"):
+        mg.placement(program, "nnp_i", game="priority")
 
 
 def test_a_program_is_a_problem_on_a_hierarchy_or_as_a_game():

@@ -65,12 +65,12 @@ def test_levels_programs_and_games_are_mixed():
     assert list(info["program"]) == [one.name for one in found]
 
 
-def test_the_game_of_the_name_is_the_order_game_too():
-    env = gymnasium.make("mallocgame/OrderGame-v0", program=LEVELS[0].name)
-    assert env.unwrapped.game.kind == "order"
+def test_the_game_of_the_name_is_the_priority_game_too():
+    env = gymnasium.make("mallocgame/PriorityGame-v0", program=LEVELS[0].name)
+    assert env.unwrapped.game.kind == "priority"
     assert env.unwrapped.game.hardware == LEVELS[0].hardware()
-    given = LEVELS[0].game(game="order", candidates=3)
-    env = gymnasium.make("mallocgame/OrderGame-v0", program=given)
+    given = LEVELS[0].game(game="priority", candidates=3)
+    env = gymnasium.make("mallocgame/PriorityGame-v0", program=given)
     assert env.action_space.n == 15
 
 
@@ -81,7 +81,7 @@ def test_the_game_of_the_name_is_the_order_game_too():
         (LEVELS[0].name, {"hardware": "tpu_v5e"}, "but level .* has its own"),
         (LEVELS[0].game(), {"hardware": "tpu_v5e"}, "hardware: found 'tpu_v5e', but the Game"),
         (LEVELS[0].game(), {"candidates": 5}, "candidates: found 5, but the Game"),
-        (LEVELS[0].game(), {"game": "order"}, "game: found 'order', but the Game"),
+        (LEVELS[0].game(), {"game": "priority"}, "game: found 'priority', but the Game"),
         ("perceptron_999.tpu_v5e@c20", {}, "neither a bundled program nor a file"),
         (NAME, {"reward": "score"}, "'score' is of levels, found"),
         (NAME, {"reward": "points"}, "reward: found 'points'"),
@@ -105,7 +105,7 @@ def test_levels_of_train_have_something_to_decide_and_figures():
     assert 0 < len(scored) < len(found) and all(one.has_score for one in scored)
 
 
-@pytest.mark.parametrize("game", ["time", "order"])
+@pytest.mark.parametrize("game", ["time", "priority"])
 def test_a_return_is_the_score(game):
     env = mg.MallocGameEnv(LEVELS, reward="score", game=game, observation="compact")
     names = {level.name: level for level in LEVELS}
@@ -181,7 +181,7 @@ def test_samples_take_masks_as_arrays():
 
 
 def test_an_environment_is_recovered_from_its_spec():
-    env = gymnasium.make("mallocgame/OrderGame-v0", program=LEVELS[0].name, observation="flat")
+    env = gymnasium.make("mallocgame/PriorityGame-v0", program=LEVELS[0].name, observation="flat")
     text = env.spec.to_json()
     json.loads(text)
     again = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(text))

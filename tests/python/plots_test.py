@@ -13,7 +13,7 @@ from mallocgame.plots import style
 PAGE_NAMES = {
     "preloaded": "preloaded",
     "prefetched": "prefetched",
-    "written back": "written-back",
+    "evicted": "written-back",
     "only in fast memory": "only-fast",
 }
 

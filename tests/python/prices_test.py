@@ -120,7 +120,7 @@ def test_solvers_take_prices():
     assert priced.space_ps_per_byte.dtype == np.float64
     result = mg.solve(program, "rent", prices=priced)
     assert result.report.latency_ps < own.latency_ps  # here they are worth something
-    start = mg.solve(program, "priority", seconds=0, evaluations=50, prices=priced)
+    start = mg.solve(program, "packing", seconds=0, evaluations=50, prices=priced)
     assert start.report.latency_ps <= result.report.latency_ps
 
 

@@ -39,7 +39,7 @@ pytestmark = [
         "ignore::ResourceWarning", "ignore::UserWarning", "ignore::DeprecationWarning"
     ),
 ]
-both_games = pytest.mark.parametrize("game", ["time", "order"])
+both_games = pytest.mark.parametrize("game", ["time", "priority"])
 EXAMPLES = SOURCE_ROOT / "examples"
 NETWORK = {"fcnet_hiddens": [16], "vf_share_layers": False}
 
@@ -186,7 +186,7 @@ def test_bad_settings_are_told():
         MaskedModule(observation_space=gymnasium.spaces.Box(0, 1, (3,)))
 
 
-@pytest.mark.parametrize(("game", "steps"), [("time", 2000), ("order", 1000)])
+@pytest.mark.parametrize(("game", "steps"), [("time", 2000), ("priority", 1000)])
 def test_ppo_learns(cluster, monkeypatch, capsys, game, steps):
     program = "wavernn_64steps_b8.tpu_v4i"
     output = run_example(

@@ -22,7 +22,7 @@ LEVELS = mg.levels("validation", scored=True)[:2]
 
 
 def test_it_does_what_dummy_vec_env_does():
-    settings = {"observation": "compact", "game": "order"}
+    settings = {"observation": "compact", "game": "priority"}
     theirs = DummyVecEnv([lambda: Monitor(mg.MallocGameEnv(LEVELS, **settings)) for _ in range(3)])
     ours = SB3VecEnv(3, LEVELS, **settings)
     theirs.seed(4)
@@ -70,7 +70,7 @@ def test_what_libraries_ask_of_it():
 
 
 def test_maskable_ppo_learns_in_it():
-    env = SB3VecEnv(8, LEVELS, game="order", reward="score")
+    env = SB3VecEnv(8, LEVELS, game="priority", reward="score")
     model = MaskablePPO(
         "MlpPolicy", env, n_steps=16, batch_size=64, gamma=1.0, device="cpu", seed=0
     )

@@ -86,7 +86,7 @@ def test_record_and_replay(program, tmp_path):
         mg.GameLog.from_bytes(log.to_bytes()[:-5])
 
 
-@pytest.mark.parametrize("kind", ["time", "order"])
+@pytest.mark.parametrize("kind", ["time", "priority"])
 def test_a_game_in_which_nothing_is_decided_is_logged(program, kind):
     game = mg.Game(program, program.hardware.replace(fast_bytes=4096), game=kind)
     result = mg.solve(game, "greedy", seconds=0)
@@ -138,7 +138,7 @@ def test_portfolio_says_who_found_it_and_when():
 def test_priority_tries_to_do_without_what_fills_fast_memory():
     """Here a buffer of 125 of 128 MiB is read last. Plans without it are better in the end."""
     program = mg.load_program("llama_1b_decode_8l_b4_kv1024.tpu_v4i")
-    result = mg.solve(program, "priority", seconds=0, evaluations=2000)
+    result = mg.solve(program, "packing", seconds=0, evaluations=2000)
     assert mg.validate(program, result.plan).ok
     assert result.report.latency_ps < 1.75e9  # with it, 2.03e9
     assert 2000 <= result.evaluations < 2100
@@ -184,15 +184,15 @@ def test_portfolio_keeps_to_the_cores_it_may_use():
 
 def test_the_kind_of_game_is_chosen_once():
     program = mg.load_program("moe_transformer_2l_b4_s128.tpu_v4i")
-    result = mg.solve(program, "greedy", game="order")
-    assert result.game.kind == "order" and mg.replay(mg.record(result), program)
+    result = mg.solve(program, "greedy", game="priority")
+    assert result.game.kind == "priority" and mg.replay(mg.record(result), program)
     assert mg.solve(program, "greedy").game.kind == "time"
-    game = mg.Game(program, game="order")
+    game = mg.Game(program, game="priority")
     assert mg.solve(game, "greedy").report.latency_ps == result.report.latency_ps
     with pytest.raises(mg.InvalidInputError, match="has its game already"):
-        mg.solve(game, "greedy", game="order")
+        mg.solve(game, "greedy", game="priority")
     with pytest.raises(mg.InvalidInputError, match="time game only"):
-        mg.solve(program, "exact", game="order")
+        mg.solve(program, "exact", game="priority")
 
 
 def test_the_heuristic_tells_its_order():

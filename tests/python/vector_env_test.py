@@ -62,7 +62,7 @@ def sync(
 @pytest.mark.parametrize(
     ("threads", "copies", "fixed"), [(1, True, False), (3, True, True), (2, False, False)]
 )
-@pytest.mark.parametrize("game", ["time", "order"])
+@pytest.mark.parametrize("game", ["time", "priority"])
 def test_it_does_what_sync_vector_env_does(observation, mode, threads, copies, fixed, game):
     count = 7
     theirs = sync(observation, mode, count, fixed, game=game)
@@ -130,7 +130,8 @@ def test_threads_make_no_difference():
 
 
 @pytest.mark.parametrize(
-    ("name", "game"), [("mallocgame/MallocGame-v0", "time"), ("mallocgame/OrderGame-v0", "order")]
+    ("name", "game"),
+    [("mallocgame/MallocGame-v0", "time"), ("mallocgame/PriorityGame-v0", "priority")],
 )
 def test_make_vec(name, game):
     env = gymnasium.make_vec(

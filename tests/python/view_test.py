@@ -18,7 +18,7 @@ from mallocgame.plots import style
 from mallocgame.viewer import data as page_data
 from mallocgame.viewer import page as page_module
 
-# This program has prefetches, write-backs, preloads, waits, and XLA's own plan.
+# This program has prefetches, evictions, preloads, waits, and XLA's own plan.
 NAME = "resnet50_b1.tpu_v4i_16mib"
 
 
@@ -368,12 +368,12 @@ def test_play(open_page, contended, log, game_page):
     assert position.inner_text() == f"7 of {count}"
 
 
-def test_an_order_game_lists_its_candidates(open_page, contended, tmp_path):
-    log = mg.record(mg.solve(contended, solver="greedy", game="order"))
+def test_an_priority_game_lists_its_candidates(open_page, contended, tmp_path):
+    log = mg.record(mg.solve(contended, solver="greedy", game="priority"))
     viewer.write_page(tmp_path / "page.html", log, contended)
     game = document_of(tmp_path / "page.html")["game"]
-    names, services = log.game(contended).action_names, 5
-    assert game["actions"] == names and game["services"] == services
+    names, modes = log.game(contended).action_names, 5
+    assert game["actions"] == names and game["modes"] == modes
     window = open_page(tmp_path / "page.html")
     card = window.locator("#decision-body")
     window.click("#first")

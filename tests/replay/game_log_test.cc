@@ -114,7 +114,7 @@ TEST_CASE("random games on random programs replay, with every option") {
     options.paper_actions = i % 4 == 0;
     options.keep_free = i % 5 == 0 ? 0.25 : 0.0;
     if (i % 2 == 0) {
-      options.kind = GameKind::kOrder;
+      options.kind = GameKind::kPriority;
       options.candidates = 1 + i % kMaxCandidates;
       options.bytes_weight = 0.5 * (i % 5);
       options.time_weight = 0.25 * (i % 9);
@@ -131,15 +131,15 @@ TEST_CASE("random games on random programs replay, with every option") {
   }
 }
 
-TEST_CASE("a logged order game says what differs, and names the version of its own rules") {
+TEST_CASE("a logged priority game says what differs, and names the version of its own rules") {
   Rng rng(3);
   const LogSample s;
   GameOptions options = s.game->options();
-  options.kind = GameKind::kOrder;
+  options.kind = GameKind::kPriority;
   options.candidates = 2;
   const auto game = *Game::Create(s.program, s.game->hardware(), options);
   const GameLog log = *RecordGame(*game, RandomActions(*game, rng), "random", 3);
-  CHECK(log.rules_version == kOrderRulesVersion);
+  CHECK(log.rules_version == kPriorityRulesVersion);
   GameLog changed = log;
   changed.saved_ps[0] += 1;
   CHECK_THAT(Difference(changed, s.program),
@@ -148,8 +148,9 @@ TEST_CASE("a logged order game says what differs, and names the version of its o
   changed.actions[0] = static_cast<uint8_t>(game->num_actions());
   CHECK_THAT(Difference(changed, s.program), Contains("action 10") && Contains("0 to 9"));
   changed = log;
-  changed.rules_version = kOrderRulesVersion + 1;
-  CHECK_THAT(std::string(ReplayLog(changed, s.program).status().message()), Contains("order game"));
+  changed.rules_version = kPriorityRulesVersion + 1;
+  CHECK_THAT(std::string(ReplayLog(changed, s.program).status().message()),
+             Contains("priority game"));
   for (const int candidates : {0, kMaxCandidates + 1, -1}) {
     changed = log;
     changed.options.candidates = candidates;

@@ -53,7 +53,7 @@ TEST_CASE("every kind of copy comes back") {
                     .part_begin = 0,
                     .part_end = 8,
                     .replaces = 2},
-                   {.kind = CopyKind::kWriteBack,
+                   {.kind = CopyKind::kEviction,
                     .residence = ResidenceId(0),
                     .begin = 1,
                     .end = 3,

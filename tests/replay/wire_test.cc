@@ -38,14 +38,14 @@ TEST_CASE("hardware comes back with every field, and is validated") {
              Contains("askable true, allowed: false"));
 }
 
-// Two residences, a slice that is fetched and a write-back, and three accesses.
+// Two residences, a slice that is fetched and an eviction, and three accesses.
 mallocgame::Plan SomePlan() {
   mallocgame::Plan plan;
   plan.program_fingerprint = "0123456789abcdef";
   plan.hardware = "mine";
   plan.residences = {{BufferId(4), 256, 1, 5}, {BufferId(2), 0, 3, 9}};
   plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), 1, 2, 16, 32, true, -1},
-                 {CopyKind::kWriteBack, ResidenceId(1), 8, 9, 0, 64, false, 7}};
+                 {CopyKind::kEviction, ResidenceId(1), 8, 9, 0, 64, false, 7}};
   plan.served_by = {ResidenceId(0), ResidenceId(), ResidenceId(1)};
   return plan;
 }

@@ -25,9 +25,9 @@ using testing::Op;
 using testing::RandomProgram;
 using testing::TestHardware;
 
-std::shared_ptr<const Game> RandomOrderGame(Rng& rng) {
+std::shared_ptr<const Game> RandomPriorityGame(Rng& rng) {
   GameOptions options;
-  options.kind = GameKind::kOrder;
+  options.kind = GameKind::kPriority;
   options.min_buffer_bytes = 0;
   return *Game::Create(
       RandomProgram(rng, {.instructions = 20, .loops = static_cast<int>(rng.Below(2))}),
@@ -44,7 +44,7 @@ TEST_CASE("an accepted game is the one that its intent leads to") {
   Rng rng(1);
   int accepted = 0, rejected = 0;
   for (int n = 0; n < 40; ++n) {
-    const auto game = RandomOrderGame(rng);
+    const auto game = RandomPriorityGame(rng);
     GameSearch search(*game, OpenIntent(*game));
     REQUIRE(search.latency_ps() == LatencyOf(*game, OpenIntent(*game)));
     if (search.decisions() == 0) continue;
@@ -55,7 +55,7 @@ TEST_CASE("an accepted game is the one that its intent leads to") {
       const Intent before = search.intent();
       const int64_t latency_ps = search.latency_ps();
       search.GoTo(at);
-      search.Want(run, static_cast<Mode>(rng.Below(kServices)));
+      search.Want(run, static_cast<Mode>(rng.Below(kActionModes)));
       if (search.Try(rng.Below(2) == 0 ? latency_ps : std::numeric_limits<int64_t>::max())) {
         search.Accept();
         ++accepted;
@@ -78,7 +78,7 @@ TEST_CASE("trials of a time game are the games that their intents stand for, kep
   for (int round = 0; round < 30; ++round) {
     const auto game = testing::MakeGame(RandomProgram(rng), TestHardware(16));
     Intent all_main = OpenIntent(*game);
-    for (Segment& segment : all_main) segment.mode = Mode::kMain;
+    for (Segment& segment : all_main) segment.mode = Mode::kSkip;
     GameSearch search(*game, all_main);
     if (search.empty()) continue;
     for (int trial = 0; trial < 40; ++trial) {
@@ -124,7 +124,7 @@ TEST_CASE("a replayable intent leads to the accepted game, whatever was moved in
   Rng rng(3);
   int differ = 0;
   for (int n = 0; n < 20; ++n) {
-    const auto game = RandomOrderGame(rng);
+    const auto game = RandomPriorityGame(rng);
     GameSearch search(*game, OpenIntent(*game));
     if (search.decisions() == 0) continue;
     for (int trial = 0; trial < 400; ++trial) {
@@ -136,7 +136,7 @@ TEST_CASE("a replayable intent leads to the accepted game, whatever was moved in
       }
       search.Accept();
       if (LatencyOf(*game, search.intent()) != search.latency_ps()) ++differ;
-      OrderState again(game);
+      PriorityState again(game);
       PlayOn(again, search.Replayable());
       REQUIRE(std::ranges::equal(again.actions(), search.position().actions()));
     }
@@ -148,8 +148,8 @@ TEST_CASE("annealing lets runs of about one size change places") {
   Rng rng(2);
   int exchanges = 0;
   for (int n = 0; n < 20; ++n) {
-    const auto game = RandomOrderGame(rng);
-    const OrderTables& tables = game->order_tables();
+    const auto game = RandomPriorityGame(rng);
+    const PriorityTables& tables = game->priority_tables();
     const auto bytes = [&](size_t run) {
       return tables.arrangement.tables.buffers[tables.runs[run].buffer].size_bytes;
     };
@@ -190,12 +190,12 @@ TEST_CASE("annealing lets runs of about one size change places") {
 TEST_CASE("a game of another order is played again, run by run") {
   Rng rng(4);
   for (int n = 0; n < 40; ++n) {
-    const auto game = RandomOrderGame(rng);
+    const auto game = RandomPriorityGame(rng);
     GameOptions options = game->options();
     options.bytes_weight = 0;
     options.time_weight = rng.Uniform();
     const auto other = *Game::Create(game->shared_program(), game->hardware(), options);
-    OrderState played(other);
+    PriorityState played(other);
     while (!played.IsTerminal()) {
       const ActionSet legal = played.legal_actions();
       REQUIRE(played.TryApply(legal[rng.Below(legal.size())]));
@@ -204,17 +204,17 @@ TEST_CASE("a game of another order is played again, run by run") {
     options = game->options();
     options.candidates = kMaxCandidates;
     const auto shown = *Game::Create(game->shared_program(), game->hardware(), options);
-    OrderState again(shown);
+    PriorityState again(shown);
     PlayOn(again, IntentLike(*shown, ReadGame(played)));
     REQUIRE(again.ToPlan() == played.ToPlan());
   }
 }
 
-TEST_CASE("what stands first is the best of greedy's order games") {
+TEST_CASE("what stands first is the best of greedy's priority games") {
   Rng rng(2);
   for (int n = 0; n < 20; ++n) {
-    const auto game = RandomOrderGame(rng);
-    const auto starts = OrderStarts(*game, nullptr, Deadline());
+    const auto game = RandomPriorityGame(rng);
+    const auto starts = PriorityStarts(*game, nullptr, Deadline());
     REQUIRE(starts.size() >= 6);
     for (const GameStart& start : starts) {
       REQUIRE(start.latency_ps >= starts[0].latency_ps);
@@ -223,7 +223,7 @@ TEST_CASE("what stands first is the best of greedy's order games") {
     REQUIRE(starts[0].latency_ps <= LatencyOf(*game, OpenIntent(*game)));
     const FollowedPlan followed = StartingPlan(*game, Deadline());
     int following = 0;
-    for (const GameStart& start : OrderStarts(*game, &followed, Deadline()))
+    for (const GameStart& start : PriorityStarts(*game, &followed, Deadline()))
       following += start.follows;
     REQUIRE(following >= 6);
   }
@@ -248,7 +248,7 @@ struct Knapsack {
       read.cycles.push_back(kRest - Of(savings, held));
     b.Add(read);
     GameOptions options;
-    options.kind = GameKind::kOrder;
+    options.kind = GameKind::kPriority;
     options.min_buffer_bytes = 0;
     return *Game::Create(b.Build(), TestHardware(capacity), options);
   }
@@ -271,24 +271,24 @@ TEST_CASE("a run that is served where that pays is served as greedy does, or fro
   Rng rng(6);
   int placed = 0, skipped = 0;
   for (int n = 0; n < 40; ++n) {
-    const auto game = RandomOrderGame(rng);
+    const auto game = RandomPriorityGame(rng);
     Intent intent = OpenIntent(*game);
     for (Segment& segment : intent) segment.mode = Mode::kPaying;
-    OrderState state(game), greedy(game);
+    PriorityState state(game), greedy(game);
     while (!state.IsTerminal() && !greedy.IsTerminal()) {
       const int64_t before = state.latency_ps();
       Decide(state, intent);
       Decide(greedy, OpenIntent(*game));
-      const Service service = state.decided().back().service;
-      REQUIRE(service != Service::kSplit);
-      if (service == Service::kSkip) {
+      const Mode mode = state.decided().back().mode;
+      REQUIRE(mode != Mode::kSplit);
+      if (mode == Mode::kSkip) {
         ++skipped;
-        if (greedy.decided().back().service != Service::kSkip) break;
+        if (greedy.decided().back().mode != Mode::kSkip) break;
         continue;
       }
       ++placed;
       REQUIRE((state.IsTerminal() || state.latency_ps() < before));
-      REQUIRE(service == greedy.decided().back().service);
+      REQUIRE(mode == greedy.decided().back().mode);
     }
   }
   CHECK(placed > 50);
@@ -299,11 +299,11 @@ TEST_CASE("a run that is served where that pays is served as greedy does, or fro
 // accept nothing that is worse.
 int64_t LatencyAfterTrials(const Knapsack& knapsack, size_t first, int trials, Rng& rng) {
   const auto game = knapsack.MakeGame();
-  const OrderTables& tables = game->order_tables();
+  const PriorityTables& tables = game->priority_tables();
   Intent intent = OpenIntent(*game);
   for (size_t r = 0; r < intent.size(); ++r) {
     const auto buffer = static_cast<size_t>(tables.runs[r].buffer);
-    intent[r].mode = buffer < first ? Mode::kLate : Mode::kMain;
+    intent[r].mode = buffer < first ? Mode::kLate : Mode::kSkip;
   }
   GameSearch search(*game, intent);
   REQUIRE(search.latency_ps() > knapsack.BestLatency());

@@ -28,11 +28,11 @@ TEST_CASE("a game of the other kind differs in nothing else, and of its own kind
   const BufferId x = b.Parameter("x", 4);
   b.Add({.name = "use", .reads = {x}, .cycles = {20, 10}});
   const auto game = testing::MakeGame(b.Build(), TestHardware(8));
-  const auto order = OrderGameOf(*game);
-  REQUIRE(order->options().kind == GameKind::kOrder);
+  const auto order = PriorityGameOf(*game);
+  REQUIRE(order->options().kind == GameKind::kPriority);
   REQUIRE(TimeGameOf(*order)->options() == game->options());
   REQUIRE(TimeGameOf(*game) == game);
-  REQUIRE(OrderGameOf(*order) == order);
+  REQUIRE(PriorityGameOf(*order) == order);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "mallocgame/base/rng.h"
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/search/decoder.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
@@ -20,7 +20,7 @@ using testing::TestHardware;
 
 std::shared_ptr<const Game> GuidedGame(Rng& rng) {
   GameOptions options;
-  options.kind = GameKind::kOrder;
+  options.kind = GameKind::kPriority;
   options.min_buffer_bytes = 0;
   options.candidates = 1 + static_cast<int>(rng.Below(12));
   Hardware hardware = TestHardware(6 + rng.Below(12));
@@ -30,7 +30,7 @@ std::shared_ptr<const Game> GuidedGame(Rng& rng) {
                        hardware, options);
 }
 
-void PlayAtRandom(OrderState& state, int decisions, Rng& rng) {
+void PlayAtRandom(PriorityState& state, int decisions, Rng& rng) {
   for (; decisions > 0 && !state.IsTerminal(); --decisions) {
     const ActionSet legal = state.legal_actions();
     REQUIRE(state.TryApply(legal[rng.Below(legal.size())]));
@@ -38,18 +38,18 @@ void PlayAtRandom(OrderState& state, int decisions, Rng& rng) {
 }
 
 // Those of a player who plays as `state` was played.
-Intent IntentOf(const OrderState& state) {
+Intent IntentOf(const PriorityState& state) {
   Intent intent = OpenIntent(state.game());
   double rank = -1;
-  for (const OrderState::Decided& decided : state.decided()) {
+  for (const PriorityState::Decided& decided : state.decided()) {
     rank = std::max(static_cast<double>(decided.run), rank + 1e-3);
-    intent[decided.run].mode = static_cast<Mode>(decided.service);
+    intent[decided.run].mode = decided.mode;
     intent[decided.run].rank = rank;
   }
   return intent;
 }
 
-void RequireSame(const OrderState& a, const OrderState& b) {
+void RequireSame(const PriorityState& a, const PriorityState& b) {
   REQUIRE(a.actions() == b.actions());
   REQUIRE(a.latency_ps() == b.latency_ps());
   REQUIRE(a.stall_ps() == b.stall_ps());
@@ -61,7 +61,7 @@ TEST_CASE("a game beside an incumbent comes out as one that is played alone") {
   int followed = 0, changed = 0;
   for (int n = 0; n < 150; ++n) {
     const auto game = GuidedGame(rng);
-    OrderState played(game);
+    PriorityState played(game);
     PlayAtRandom(played, 1 << 20, rng);
     const auto trace = IncumbentTrace::Create(*game);
     trace->Adopt(played, 0);
@@ -73,15 +73,15 @@ TEST_CASE("a game beside an incumbent comes out as one that is played alone") {
         const auto run = static_cast<int32_t>(rng.Below(intent.size()));
         trace->Change(run);
         if (rng.Below(2) == 0)
-          intent[run].mode = static_cast<Mode>(rng.Below(kServices));
+          intent[run].mode = static_cast<Mode>(rng.Below(kActionModes));
         else
           intent[run].rank = static_cast<double>(rng.Below(intent.size())) - 0.5;
       }
-      OrderState beside(game);
+      PriorityState beside(game);
       // It begins as the incumbent did, or elsewhere.
       trace->Follow(beside, static_cast<int32_t>(rng.Below(trace->decisions())));
       if (rng.Below(2) == 0) PlayAtRandom(beside, static_cast<int>(rng.Below(8)), rng);
-      OrderState alone = beside;
+      PriorityState alone = beside;
       trace->Begin(beside);
       while (!beside.IsTerminal()) trace->Decide(beside, intent);
       PlayOn(alone, intent);
@@ -98,12 +98,12 @@ TEST_CASE("an incumbent that is replaced from some decision on is as one that wa
   Rng rng(2);
   for (int n = 0; n < 100; ++n) {
     const auto game = GuidedGame(rng);
-    OrderState first(game);
+    PriorityState first(game);
     PlayAtRandom(first, 1 << 20, rng);
     const auto trace = IncumbentTrace::Create(*game);
     trace->Adopt(first, 0);
     if (trace->decisions() == 0) continue;
-    OrderState second(game);
+    PriorityState second(game);
     const auto agrees = static_cast<int32_t>(rng.Below(trace->decisions()));
     trace->Follow(second, agrees);
     PlayAtRandom(second, 1 << 20, rng);
@@ -119,7 +119,7 @@ TEST_CASE("an incumbent that is replaced from some decision on is as one that wa
         REQUIRE(std::none_of(decided.begin(), decided.end(),
                              [run](const auto& d) { return d.run == run; }));
     }
-    OrderState again(game);
+    PriorityState again(game);
     trace->Follow(again, trace->decisions());
     RequireSame(again, second);
   }

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "mallocgame/base/rng.h"
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/search/decoder.h"
 #include "mallocgame/search/game_variants.h"
@@ -41,7 +41,7 @@ TEST_CASE("a legal mode is played, an illegal one gives way in a fixed order") {
   // Drop gives way only where it must.
   State required = MakeGame(ReadAtTheEnd().Build(), TestHardware(8), {.required = {AccessId(0)}})
                        ->InitialState();
-  CHECK(ActionOf(required, Mode::kMain) == Action::kNoCopy);
+  CHECK(ActionOf(required, Mode::kSkip) == Action::kNoCopy);
   // What nobody wants anything for is played as greedy plays.
   CHECK(ActionOf(state, Mode::kOpen) == GreedyAction(state));
   CHECK(state.num_decisions() == 0);
@@ -63,7 +63,7 @@ TEST_CASE("the intent of a plan plays a game like it") {
   const auto game = MakeGame(ReadAtTheEnd().Build(), TestHardware(8));
   const Intent intent = ReadPlan(*game, AllMainPlan(game->program(), game->hardware()));
   REQUIRE(intent.size() == 1);
-  CHECK(intent[0].mode == Mode::kMain);
+  CHECK(intent[0].mode == Mode::kSkip);
 }
 
 TEST_CASE("what a time game decided is decided again, also where it asks about more") {
@@ -75,7 +75,7 @@ TEST_CASE("what a time game decided is decided again, also where it asks about m
     State again = game->InitialState();
     PlayOn(again, IntentLike(*game, ReadGame(played)));
     REQUIRE(std::ranges::equal(again.actions(), played.actions()));
-    const auto order = OrderGameOf(*game);
+    const auto order = PriorityGameOf(*game);
     for (const Segment& segment : IntentLike(*order, ReadGame(played)))
       REQUIRE((segment.first == segment.last || segment.mode == Mode::kOpen));
   }
@@ -93,7 +93,7 @@ TEST_CASE("a packing is read with what a plan keeps, leads and offsets") {
   plan.residences = {{x, 4, 1, 4}};
   plan.served_by[1] = plan.served_by[2] = ResidenceId(0);
   const Intent intent = ReadPacking(game->program(), plan);
-  CHECK(intent[0].mode == Mode::kMain);
+  CHECK(intent[0].mode == Mode::kSkip);
   CHECK(intent[1].mode == Mode::kLate);
   CHECK(intent[1].lead == 1);
   CHECK(intent[1].offset == 4);

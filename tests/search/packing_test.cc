@@ -33,7 +33,7 @@ GameOptions AnySize() {
 void WantAnything(const Program& program, Packing& packing, Rng& rng) {
   for (Segment& segment : packing.intent()) {
     if (segment.mode != Mode::kPreload && rng.Below(3) == 0) continue;
-    segment.mode = rng.Below(4) == 0 ? Mode::kMain : rng.Below(2) == 0 ? Mode::kKeep : Mode::kLate;
+    segment.mode = rng.Below(4) == 0 ? Mode::kSkip : rng.Below(2) == 0 ? Mode::kKeep : Mode::kLate;
     segment.rank = rng.Uniform();
     segment.lead = static_cast<Tick>(rng.Below(10)) - 1;
     segment.offset = static_cast<int64_t>(rng.Below(12)) - 2;
@@ -48,13 +48,13 @@ void WantAnything(const Program& program, Packing& packing, Rng& rng) {
 }
 
 struct Seen {
-  int64_t slices = 0, write_backs = 0, preloads = 0, replaced = 0, kept = 0, in_loops = 0;
+  int64_t slices = 0, evictions = 0, preloads = 0, replaced = 0, kept = 0, in_loops = 0;
 };
 
 void Count(const Program& program, const Plan& plan, Seen& seen) {
   std::vector<int> fills(plan.residences.size()), serves(plan.residences.size());
   for (const Copy& copy : plan.copies) {
-    seen.write_backs += copy.kind == CopyKind::kWriteBack;
+    seen.evictions += copy.kind == CopyKind::kEviction;
     seen.preloads += copy.preload;
     seen.replaced += copy.replaces >= 0;
     fills[copy.residence.index()] += copy.kind == CopyKind::kPrefetch;
@@ -98,7 +98,7 @@ TEST_CASE("whatever is wanted, a packing is valid and costs what it says") {
     }
   }
   CHECK(seen.slices > 100);
-  CHECK(seen.write_backs > 100);
+  CHECK(seen.evictions > 100);
   CHECK(seen.preloads > 100);
   CHECK(most_preloads >= 3);
   CHECK(seen.replaced > 20);
@@ -133,7 +133,7 @@ TEST_CASE("a prefetch takes its bytes as they become free") {
   limits.seconds = 0;
   REQUIRE(Solve("exact", {game, nullptr}, limits)->report.latency_ps > 30);
   limits.evaluations = 300;
-  REQUIRE(Solve("priority", {game, nullptr}, limits)->report.latency_ps == 30);
+  REQUIRE(Solve("packing", {game, nullptr}, limits)->report.latency_ps == 30);
 }
 
 TEST_CASE("annealing never loses, gains, keeps the bound, and depends on the seed only") {
@@ -173,7 +173,7 @@ TEST_CASE("forbidden accesses stay in main memory, and a share of the capacity f
     SolveLimits limits;
     limits.seconds = 0;
     limits.evaluations = 8;
-    const auto result = Solve(n % 2 == 0 ? "priority" : "portfolio", {game, nullptr}, limits);
+    const auto result = Solve(n % 2 == 0 ? "packing" : "portfolio", {game, nullptr}, limits);
     REQUIRE(result.ok());
     for (const AccessId id : options.forbidden)
       REQUIRE(!result->plan.served_by[id.index()].valid());

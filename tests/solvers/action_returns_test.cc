@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/search/decoder.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/playing/players.h"
@@ -82,11 +82,11 @@ TEST_CASE("the return of an action is that of the game it begins, and the state 
   }
 }
 
-TEST_CASE("the return of an action of the order game is that of greedy's game behind it") {
+TEST_CASE("the return of an action of the priority game is that of greedy's game behind it") {
   Rng rng(12);
   for (int i = 0; i < 4; ++i) {
     const auto program = RandomProgram(rng, {.instructions = 12});
-    CheckGame(*MakeGame(program, TestHardware(12), {.kind = GameKind::kOrder}), nullptr, rng);
+    CheckGame(*MakeGame(program, TestHardware(12), {.kind = GameKind::kPriority}), nullptr, rng);
   }
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("returns of actions worked out on paper") {
   CHECK((*returns)[static_cast<size_t>(Action::kCopy)] == 0.25);
 }
 
-TEST_CASE("returns of actions need prices of the program, and none in the order game") {
+TEST_CASE("returns of actions need prices of the program, and none in the priority game") {
   ProgramBuilder b;
   const BufferId x = b.Constant("x", 4);
   b.Add({.name = "use x", .reads = {x}, .cycles = {10, 5}});
@@ -113,7 +113,7 @@ TEST_CASE("returns of actions need prices of the program, and none in the order 
   const Prices wrong{{1, 2}, {}}, right{{1}, {}};
   CHECK(ActionReturns(state, &wrong).status().code() == absl::StatusCode::kInvalidArgument);
   CHECK(ActionReturns(state, &right).ok());
-  OrderState order(MakeGame(program, TestHardware(8), {.kind = GameKind::kOrder}));
+  PriorityState order(MakeGame(program, TestHardware(8), {.kind = GameKind::kPriority}));
   CHECK(ActionReturns(order, &right).status().code() == absl::StatusCode::kInvalidArgument);
 }
 

@@ -58,12 +58,12 @@ TEST_CASE("solvers return valid plans and their reports, best first") {
   }
 }
 
-TEST_CASE("solvers that play either game play the order game that they are given") {
+TEST_CASE("solvers that play either game play the priority game that they are given") {
   Rng rng(7);
   for (int n = 0; n < 20; ++n) {
     const auto time_game = SmallGame(rng, 12);
     GameOptions options = time_game->options();
-    options.kind = GameKind::kOrder;
+    options.kind = GameKind::kPriority;
     const auto game = *Game::Create(time_game->shared_program(), time_game->hardware(), options);
     SolveLimits limits;
     limits.seconds = 0;
@@ -73,7 +73,7 @@ TEST_CASE("solvers that play either game play the order game that they are given
       const auto result = Solve(name, {game, nullptr}, limits);
       INFO(name << ": " << result.status());
       REQUIRE(result.ok());
-      REQUIRE(result->game->options().kind == GameKind::kOrder);
+      REQUIRE(result->game->options().kind == GameKind::kPriority);
       const auto replay = PlayActions(*result->game, result->actions);
       REQUIRE(replay.ok());
       REQUIRE((*replay)->IsTerminal());
@@ -90,7 +90,7 @@ TEST_CASE("solvers that play either game play the order game that they are given
                    Catch::Matchers::Contains("plays the time game only"));
     }
     REQUIRE(Solve("portfolio", {game, nullptr}, limits).ok());
-    const auto priority = Solve("priority", {game, nullptr}, limits);
+    const auto priority = Solve("packing", {game, nullptr}, limits);
     REQUIRE(priority.ok());
     REQUIRE(priority->report.latency_ps <= greedy_ps);
   }
@@ -104,7 +104,7 @@ TEST_CASE("the same seed gives the same plan") {
     limits.seconds = 0;
     limits.evaluations = 8;
     limits.seed = 7;
-    for (const char* name : {"random", "greedy", "rent", "anneal", "priority", "portfolio"}) {
+    for (const char* name : {"random", "greedy", "rent", "anneal", "packing", "portfolio"}) {
       REQUIRE(Solve(name, {game, nullptr}, limits)->plan ==
               Solve(name, {game, nullptr}, limits)->plan);
     }
@@ -132,7 +132,7 @@ TEST_CASE("limits: a solver stops at once and still has a plan; errors name what
   SolveLimits limits;
   limits.cancel = &cancel;
   limits.seconds = 0;
-  for (const char* name : {"random", "greedy", "anneal", "priority", "portfolio"})
+  for (const char* name : {"random", "greedy", "anneal", "packing", "portfolio"})
     REQUIRE(Solve(name, {game, nullptr}, limits).ok());
   const auto unknown = Solve("gredy", {game, nullptr}, {});
   REQUIRE(unknown.status().code() == absl::StatusCode::kNotFound);

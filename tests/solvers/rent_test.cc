@@ -44,7 +44,7 @@ TEST_CASE("a residence pays for its ticks, a kept one for those it gets, a copy 
   CHECK(both.Of(state)[kWithEarlyCopy] == 4 * (1 + 2 + 4 + 8) + 4 * 0.5);
 }
 
-TEST_CASE("a value that is written back pays for its way to main memory too") {
+TEST_CASE("a value that is evicted pays for its way to main memory too") {
   ProgramBuilder b;
   const BufferId x = b.Result("x", 4);
   b.Add({.name = "make x", .writes = {x}, .cycles = {4, 0}});
@@ -135,7 +135,7 @@ TEST_CASE("prices that are given are tried beside the others, by priority too") 
     better += with->report.latency_ps < without->report.latency_ps;
     SolveLimits limits;
     limits.evaluations = 50;  // more than rent's games
-    CHECK(Solve("priority", priced, limits)->report.latency_ps <= with->report.latency_ps);
+    CHECK(Solve("packing", priced, limits)->report.latency_ps <= with->report.latency_ps);
   }
   CHECK(better > 0);
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/search/decoder.h"
 #include "mallocgame/simulator/simulate.h"
@@ -22,7 +22,7 @@ using testing::TestHardware;
 
 std::shared_ptr<const Game> RandomGame(Rng& rng, GameOptions options = {}) {
   options.min_buffer_bytes = 0;
-  options.kind = GameKind::kOrder;
+  options.kind = GameKind::kPriority;
   auto program = RandomProgram(rng, {.instructions = 20, .loops = static_cast<int>(rng.Below(3))});
   return *Game::Create(std::move(program), TestHardware(6 + rng.Below(12)), options);
 }
@@ -75,7 +75,7 @@ TEST_CASE("a game by a rule can be played where all open runs are shown") {
   for (int n = 0; n < 60; ++n) {
     const auto game = RandomGame(rng, options);
     const RuledPlan found = PlayStyles(*game, Deadline());
-    OrderState again(game);
+    PriorityState again(game);
     PlayOn(again, IntentLike(*game, found.decided));
     REQUIRE(again.ToPlan() == found.plan);
   }
@@ -121,10 +121,10 @@ TEST_CASE("runs keep their ids in every order of importance") {
   Rng rng(6);
   for (int n = 0; n < 20; ++n) {
     const auto game = RandomGame(rng);
-    const OrderTables& own = game->order_tables();
+    const PriorityTables& own = game->priority_tables();
     std::vector<float> importance(own.runs.size());
     for (float& one : importance) one = static_cast<float>(rng.Uniform());
-    const OrderTables other(own, importance);
+    const PriorityTables other(own, importance);
     REQUIRE(std::is_sorted(other.runs.begin(), other.runs.end(),
                            [](const Run& a, const Run& b) { return a.importance > b.importance; }));
     for (const Run& run : other.runs) {

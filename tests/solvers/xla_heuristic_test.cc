@@ -114,7 +114,7 @@ TEST_CASE("as many factors are preloaded as the hardware allows, the largest tha
   }
 }
 
-TEST_CASE("a value whose pause is too long is written back and fetched again") {
+TEST_CASE("a value whose pause is too long is evicted and fetched again") {
   ProgramBuilder b("pause", CostKind::kRoofline);
   const BufferId v = b.Result("v", 4), w = b.Result("w", 4);
   b.Add({.name = "make", .writes = {v}});
@@ -127,7 +127,7 @@ TEST_CASE("a value whose pause is too long is written back and fetched again") {
   // No pause is longer than 8 times 8 ps.
   const Plan plan = Allocate(program, TestHardware(8), {}, options);
   REQUIRE(plan.copies.size() == 2);
-  CHECK(plan.copies[0].kind == CopyKind::kWriteBack);
+  CHECK(plan.copies[0].kind == CopyKind::kEviction);
   CHECK(plan.copies[0].begin == 1);
   CHECK(plan.copies[1].kind == CopyKind::kPrefetch);
   CHECK(plan.served_by[AccessAt(*program, v, late).index()].valid());
@@ -181,8 +181,8 @@ TEST_CASE("a buffer is resident over a loop, or in main memory at its boundary")
   CHECK(Allocate(program, TestHardware(16), options).copies.empty());
 }
 
-TEST_CASE("a write-back that ends in a loop is done where the loop begins") {
-  ProgramBuilder b("write-back", CostKind::kRoofline);
+TEST_CASE("an eviction that ends in a loop is done where the loop begins") {
+  ProgramBuilder b("eviction", CostKind::kRoofline);
   const BufferId v = b.Result("v", 4), w = b.Result("w", 4), x = b.Result("x", 8);
   b.Add({.name = "make", .writes = {v}});
   b.Add({.name = "soon", .reads = {v}, .flops = 10});
@@ -201,7 +201,7 @@ TEST_CASE("a write-back that ends in a loop is done where the loop begins") {
   hardware.main_bytes_per_second /= 4;  // 4 bytes take 16 ps, and are best hidden in 32 ps
   const Plan plan = Allocate(program, hardware, {}, options);
   REQUIRE(plan.copies.size() == 2);
-  CHECK(plan.copies[0].kind == CopyKind::kWriteBack);
+  CHECK(plan.copies[0].kind == CopyKind::kEviction);
   CHECK(plan.copies[0].end == entry);
   const ResidenceId place = plan.copies[0].residence;
   CHECK(plan.residences[place.index()].end == entry);
@@ -285,7 +285,7 @@ TEST_CASE(
     Hardware hardware = TestHardware(4 + rng.Below(60), rng.Below(3) == 0 ? 4 : 1);
     hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
     hardware.max_outstanding_prefetches = 1 + static_cast<int32_t>(rng.Below(4));
-    hardware.max_outstanding_write_backs = 1 + static_cast<int32_t>(rng.Below(4));
+    hardware.max_outstanding_evictions = 1 + static_cast<int32_t>(rng.Below(4));
     GameOptions game_options;
     for (size_t a = 0; a < program->accesses().size(); ++a) {
       const AccessId id(static_cast<int64_t>(a));

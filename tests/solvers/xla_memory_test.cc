@@ -64,10 +64,10 @@ TEST_CASE("a proposal takes bytes, time and windows, and gives all of them back"
 
   memory.AddCopy(proposal, CopyKind::kPrefetch, stay, 0, 2, 10);  // all the time of ticks 0 and 1
   CHECK_FALSE(memory.prefetches.resource.HasRoom(0, 2, 1));
-  CHECK(memory.write_backs.resource.HasRoom(0, 2, 1));  // write-backs have a lane of their own
+  CHECK(memory.evictions.resource.HasRoom(0, 2, 1));  // evictions have a lane of their own
   CHECK(memory.prefetches.windows.Overlapping(0, 2) == 1);
-  memory.AddCopy(proposal, CopyKind::kWriteBack, stay, 8, 9, 5);
-  CHECK(memory.write_backs.windows.Overlapping(8, 9) == 1);
+  memory.AddCopy(proposal, CopyKind::kEviction, stay, 8, 9, 5);
+  CHECK(memory.evictions.windows.Overlapping(8, 9) == 1);
   CHECK(memory.prefetches.windows.Overlapping(8, 9) == 0);
 
   memory.Undo(proposal);
@@ -75,9 +75,9 @@ TEST_CASE("a proposal takes bytes, time and windows, and gives all of them back"
   CHECK(proposal.copies.empty());
   CHECK(memory.heap.IsFree(0, 10, 0, 16));
   CHECK(memory.prefetches.resource.HasRoom(0, 2, 10));
-  CHECK(memory.write_backs.resource.HasRoom(8, 9, 5));
+  CHECK(memory.evictions.resource.HasRoom(8, 9, 5));
   CHECK(memory.prefetches.windows.Overlapping(0, 9) == 0);
-  CHECK(memory.write_backs.windows.Overlapping(0, 9) == 0);
+  CHECK(memory.evictions.windows.Overlapping(0, 9) == 0);
 }
 
 TEST_CASE("each slice of a prefetch counts as a window, from a tick earlier on, undone or not") {

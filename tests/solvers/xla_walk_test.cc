@@ -158,7 +158,7 @@ TEST_CASE("a preload leaves its bytes to others behind its last use") {
   CHECK(Fast(*game, plan, q, use));
 }
 
-TEST_CASE("a write-back that slices leave too few bytes ends at once") {
+TEST_CASE("an eviction that slices leave too few bytes ends at once") {
   ProgramBuilder b("edges", CostKind::kRoofline);
   const BufferId v = b.Result("v", 12), p = b.Parameter("p", 24), out = b.Result("out", 4);
   b.Add({.name = "make", .writes = {v}});
@@ -168,14 +168,14 @@ TEST_CASE("a write-back that slices leave too few bytes ends at once") {
   b.MarkOutput(v);
   b.MarkOutput(out);
   const auto game = MakeGame(b.Build(), MachineOf(24));
-  // Both halves of p lie where v could lie; the second comes before v is best written back.
+  // Both halves of p lie where v could lie; the second comes before v is best evicted.
   const XlaOptions options = {.min_sliced_bytes = 20, .max_slices = 2, .slice_work = 1};
   XlaPieces pieces = Around(p, 1);
   pieces.order = First(p).order;
   const Plan plan = OutcomeOf(*game, pieces, options).plan;
   REQUIRE(plan.copies.size() == 3);
   for (const Copy& copy : plan.copies) {
-    if (copy.kind != CopyKind::kWriteBack) continue;
+    if (copy.kind != CopyKind::kEviction) continue;
     CHECK(copy.begin == 1);
     CHECK(copy.end == 1);
   }

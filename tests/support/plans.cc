@@ -63,8 +63,8 @@ Copy& PlanBuilder::Slice(ResidenceId residence, Tick begin, Tick end, int64_t pa
   return copy;
 }
 
-Copy& PlanBuilder::WriteBack(ResidenceId residence, Tick begin, Tick end) {
-  return Add(CopyKind::kWriteBack, residence, begin, end);
+Copy& PlanBuilder::Eviction(ResidenceId residence, Tick begin, Tick end) {
+  return Add(CopyKind::kEviction, residence, begin, end);
 }
 
 Copy& PlanBuilder::Preload(ResidenceId residence, Tick end) {

@@ -25,7 +25,7 @@ class PlanBuilder {
 
   Copy& Prefetch(ResidenceId residence, Tick begin, Tick end);
   Copy& Slice(ResidenceId residence, Tick begin, Tick end, int64_t part_begin, int64_t part_end);
-  Copy& WriteBack(ResidenceId residence, Tick begin, Tick end);
+  Copy& Eviction(ResidenceId residence, Tick begin, Tick end);
   Copy& Preload(ResidenceId residence, Tick end);
 
   Plan plan;

@@ -38,7 +38,7 @@ Hardware TestHardware(int64_t fast_bytes, int64_t alignment_bytes) {
   h.main_bytes_per_second = h.flops_per_second = h.transcendentals_per_second = h.clock_hz =
       1'000'000'000'000;
   h.fast_read_bytes_per_second = h.fast_write_bytes_per_second = 2'000'000'000'000;
-  h.max_outstanding_prefetches = h.max_outstanding_write_backs = 4;
+  h.max_outstanding_prefetches = h.max_outstanding_evictions = 4;
   h.max_preloads = 1;
   return h;
 }

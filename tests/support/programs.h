@@ -16,7 +16,7 @@
 namespace mallocgame::testing {
 
 // Main memory moves 1 byte in a picosecond, fast memory 2; a cycle and a flop take 1 ps. Up to 4
-// prefetches, 4 write-backs and 1 preload are allowed.
+// prefetches, 4 evictions and 1 preload are allowed.
 Hardware TestHardware(int64_t fast_bytes, int64_t alignment_bytes = 1);
 
 // A speed of one byte, or one operation, a picosecond, in the units of Hardware and Hierarchy.

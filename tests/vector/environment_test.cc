@@ -14,7 +14,7 @@ namespace {
 using testing::ProgramBuilder;
 using testing::TestHardware;
 
-// A game of as many decisions as there are reads; of one decision or more in the order game.
+// A game of as many decisions as there are reads; of one decision or more in the priority game.
 std::shared_ptr<const Game> GameWithReads(int reads, bool paper = false,
                                           GameKind kind = GameKind::kTime) {
   ProgramBuilder b;
@@ -60,7 +60,7 @@ TEST_CASE("episode k of seed s plays the same game everywhere") {
 }
 
 TEST_CASE("what was played does not change what is drawn next") {
-  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
     Environment played(ThreeGames(kind)), idle(ThreeGames(kind));
     CHECK(played.games().kind() == kind);
     for (int episode = 0; episode < 10; ++episode) {
@@ -77,7 +77,7 @@ TEST_CASE("what was played does not change what is drawn next") {
 }
 
 TEST_CASE("another environment goes on from a point") {
-  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
     Environment first(ThreeGames(kind)), second(ThreeGames(kind));
     first.Reset(7);
     for (int i = 0; i < 5; ++i) first.Reset();
@@ -124,7 +124,7 @@ TEST_CASE("the mask has a number for each action") {
 }
 
 TEST_CASE("an observation is the one of the game that is played") {
-  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
     const auto list = ThreeGames(kind);
     Environment environment(list);
     for (size_t game = 0; game < 3; ++game) {
@@ -144,9 +144,9 @@ TEST_CASE("a list of games has at least one game, one kind, and one number of ac
   CHECK_THAT(std::string(GameList::Create(mixed, {}).status().message()),
              Catch::Contains("game 1 has 3 actions, game 0 has 4"));
   const std::vector<std::shared_ptr<const Game>> kinds = {
-      GameWithReads(1), GameWithReads(1, false, GameKind::kOrder)};
+      GameWithReads(1), GameWithReads(1, false, GameKind::kPriority)};
   CHECK_THAT(std::string(GameList::Create(kinds, {}).status().message()),
-             Catch::Contains("game 1 is of the kind 'order', game 0 of 'time'"));
+             Catch::Contains("game 1 is of the kind 'priority', game 0 of 'time'"));
   const std::vector<std::shared_ptr<const Game>> empty = {GameWithReads(0)};
   CHECK_THAT(std::string(GameList::Create(empty, {}).status().message()),
              Catch::Contains("nothing to decide"));

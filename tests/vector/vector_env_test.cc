@@ -62,7 +62,7 @@ int64_t RandomLegal(const Position& position, Rng& rng) {
 
 TEST_CASE("a batch does what its environments do one by one, with any number of threads") {
   Rng rng(3);
-  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
     for (const auto& [threads, autoreset] :
          {std::pair(1, Autoreset::kNextStep), std::pair(1, Autoreset::kSameStep),
           std::pair(3, Autoreset::kNextStep), std::pair(3, Autoreset::kSameStep)}) {

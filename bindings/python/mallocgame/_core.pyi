@@ -14,9 +14,9 @@ DROP: int
 COPY: int
 NOCOPY: int
 COPY_EARLY: int
-MAX_CANDIDATES: int  # that an order game may show
+MAX_CANDIDATES: int  # that a priority game may show
 RULES_VERSION: int  # goes up when a rule of the time game changes
-ORDER_RULES_VERSION: int  # of the order game
+PRIORITY_RULES_VERSION: int  # of the priority game
 OBSERVATION_VERSION: int  # goes up when what an observation says changes
 
 # Kinds of accesses: the column `kind` of Program.accesses.
@@ -31,7 +31,7 @@ CONSTANT: int
 UNDEFINED: int
 # Kinds of copies: the column `kind` of Plan.copies.
 PREFETCH: int
-WRITE_BACK: int
+EVICTION: int
 
 @final
 class Hardware:
@@ -68,8 +68,8 @@ class Hardware:
     def max_outstanding_prefetches(self) -> int:
         """The most prefetches that may be under way at one time."""
     @property
-    def max_outstanding_write_backs(self) -> int:
-        """The most write-backs that may be under way at one time."""
+    def max_outstanding_evictions(self) -> int:
+        """The most evictions that may be under way at one time."""
     @property
     def max_preloads(self) -> int:
         """The most parameters that may be in fast memory before the program starts."""
@@ -297,7 +297,7 @@ class Plan:
         """A structured array with a row for each copy, in service order.
 
         part_begin, part_end i8 (bytes), residence, begin, end, replaces i4, kind u1 (PREFETCH or
-        WRITE_BACK), preload bool. replaces is the tick of the plain copy that the prefetch takes
+        EVICTION), preload bool. replaces is the tick of the plain copy that the prefetch takes
         the place of, or -1.
         """
     @property
@@ -436,7 +436,7 @@ class Game:
     ) -> None:
         """Makes a game.
 
-        game: "time" asks about each access in the order of time. "order" shows the most important
+        game: "time" asks about each access in the order of time. "priority" shows the most important
         open runs of accesses, `candidates` of them (1 to 51), and an action takes one and says how
         it is served. A run's importance is what it saves / (bytes^bytes_weight * time
         held^time_weight), each weight in [0, 2].
@@ -459,20 +459,20 @@ class Game:
         """The hardware that is played on."""
     @property
     def num_actions(self) -> int:
-        """4, or 3 without COPY_EARLY; in the order game 5 for each candidate."""
+        """4, or 3 without COPY_EARLY; in the priority game 5 for each candidate."""
     @property
     def action_names(self) -> list[str]:
         """What each action is called.
 
-        "Drop", "Copy", "NoCopy" and "CopyEarly"; in the order game the service and the candidate,
+        "Drop", "Copy", "NoCopy" and "CopyEarly"; in the priority game the mode and the candidate,
         as in "Late 2".
         """
     @property
     def kind(self) -> str:
-        """ "time" or "order"."""
+        """ "time" or "priority"."""
     @property
     def candidates(self) -> int:
-        """How many runs the order game shows at a time."""
+        """How many runs the priority game shows at a time."""
     @property
     def min_buffer_bytes(self) -> int:
         """Smaller buffers stay in main memory and are not asked about."""
@@ -514,12 +514,12 @@ class State:
     def current_access(self) -> int | None:
         """The index in program.accesses of the access to decide.
 
-        None when the game is over, and in the order game.
+        None when the game is over, and in the priority game.
         """
     def asked_about(self) -> list[tuple[int, int]]:
         """Returns the accesses that are decided about now, as (first, last) in program.accesses.
 
-        The time game's one access, twice. The order game's candidates, runs of accesses of one
+        The time game's one access, twice. The priority game's candidates, runs of accesses of one
         buffer each, the most important first. Empty when the game is over.
         """
     def apply(self, action: int) -> float:
@@ -591,7 +591,7 @@ class ProgramGraph:
     def buffer_states(self, state: State) -> NDArray[np.float32]:
         """Returns what changes during a time game: float32 [buffers, buffer_state_features()].
 
-        InvalidInputError: the state is of another game, or of the order game.
+        InvalidInputError: the state is of another game, or of the priority game.
         """
 
 @final
@@ -723,7 +723,7 @@ class NamedSolver:
         """The name that solve() takes."""
     @property
     def game(self) -> str:
-        """The game that it plays, "time" or "order"."""
+        """The game that it plays, "time" or "priority"."""
 
 class SolveResult:
     """A solver's plan, and what is known about it."""
@@ -800,7 +800,7 @@ class GameLog:
         """The hardware that was played on."""
     @property
     def rules_version(self) -> int:
-        """The RULES_VERSION or ORDER_RULES_VERSION of the rules that were played."""
+        """The RULES_VERSION or PRIORITY_RULES_VERSION of the rules that were played."""
     @property
     def solver(self) -> str:
         """The name of the solver that played; empty if it is not known."""
@@ -859,7 +859,7 @@ def action_returns(state: State, prices: Prices | None = None) -> NDArray[np.flo
     an illegal action. prices: rent at these prices plays on; None lets greedy play on. The state
     stays as it is. It takes as long as playing a game for each legal action.
 
-    InvalidInputError: the prices are not of the program's ticks, or the state is of the order game,
+    InvalidInputError: the prices are not of the program's ticks, or the state is of the priority game,
     where only greedy plays.
     """
 
@@ -1098,7 +1098,7 @@ def access_features() -> list[tuple[str, str]]:
     """Returns (name, meaning) of each column of the part `accesses` of the time game."""
 
 def candidate_features() -> list[tuple[str, str]]:
-    """Returns (name, meaning) of each column of the part `candidates` of the order game."""
+    """Returns (name, meaning) of each column of the part `candidates` of the priority game."""
 
 def action_features(game: str = "time") -> list[tuple[str, str]]:
     """Returns (name, meaning) of each column of the part `actions`."""
@@ -1419,7 +1419,7 @@ class Placement:
     """The placement problem of a program.
 
     Each node has one level for its weights and one for its activations, 0 the fastest. A map is
-    uint8 [num_nodes, 2]. On an order game a node is a run, whose level says how it is served.
+    uint8 [num_nodes, 2]. On a priority game a node is a run, whose level says how it is served.
     """
 
     def __init__(self, program: Program, hierarchy: Hierarchy) -> None:
@@ -1428,8 +1428,8 @@ class Placement:
     def of_game(game: Game, baseline_ps: int | None = None, plan: Plan | None = None) -> Placement:
         """A map is played as a game.
 
-        On a time game level 0 is fast memory, 1 main memory. On an order game the levels are
-        services: Late, Early, Preload, Split, Skip.
+        On a time game level 0 is fast memory, 1 main memory. On a priority game the levels are
+        modes: Late, Early, Preload, Split, Skip.
         plan: what baseline_map asks for; None: everything in level 0. baseline_ps: the latency
         whose speed-up counts as 1; None is that of baseline_map.
 
@@ -1491,7 +1491,7 @@ class Placement:
         """int32 [num_nodes]: the tick of each node's instruction, or of its run's first access."""
     @property
     def parents(self) -> NDArray[np.int32]:
-        """int32 [num_nodes] on an order game: the run that each is a part of, -1 of a whole life.
+        """int32 [num_nodes] on a priority game: the run that each is a part of, -1 of a whole life.
 
         A part counts only where its parent is Split. Else empty.
         """
@@ -1505,7 +1505,7 @@ class Placement:
     def edge_index(self) -> NDArray[np.int32]:
         """int32 [2, edges]: a node, and one that reads its activations.
 
-        On an order game a run, and one that is a part of it, follows from it or competes with it.
+        On a priority game a run, and one that is a part of it, follows from it or competes with it.
         """
     @property
     def tensor_bytes(self) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
     from sb3_contrib import MaskablePPO
     from mallocgame.sb3 import SB3VecEnv
 
-    model = MaskablePPO("MlpPolicy", SB3VecEnv(64, "wavernn_64steps_b8.tpu_v4i", game="order"))
+    model = MaskablePPO("MlpPolicy", SB3VecEnv(64, "wavernn_64steps_b8.tpu_v4i", game="priority"))
 
 It needs stable-baselines3. MaskablePPO finds the masks of legal actions by itself. Each info of an
 episode's end has `program`, `latency_ps`, `terminal_observation` and, as VecMonitor's, `episode`

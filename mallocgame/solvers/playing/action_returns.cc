@@ -37,9 +37,10 @@ absl::StatusOr<std::vector<double>> ActionReturns(Position& position, const Pric
     const Intent open = OpenIntent(game);
     return ReturnsOf(position, [&] { PlayOn(position, open); });
   }
-  if (game.options().kind == GameKind::kOrder) {
+  if (game.options().kind == GameKind::kPriority) {
     return absl::InvalidArgumentError(
-        "action_returns: found prices with an order game, allowed: none; rent plays the time game "
+        "action_returns: found prices with a priority game, allowed: none; rent plays the time "
+        "game "
         "only");
   }
   auto& state = static_cast<State&>(position);

@@ -14,7 +14,7 @@ namespace mallocgame {
 // and plays on; NaN for an illegal one. Rent at `prices` (rent.h) plays on, or greedy if they are
 // null. The position comes back unchanged. It takes as long as a game for each legal action.
 //
-// InvalidArgument: prices that ValidatePrices refuses, or prices for the order game, where only
+// InvalidArgument: prices that ValidatePrices refuses, or prices for the priority game, where only
 // greedy plays.
 absl::StatusOr<std::vector<double>> ActionReturns(Position& position,
                                                   const Prices* prices = nullptr);

@@ -1,6 +1,6 @@
 // Simulated annealing over the intents of a game. In the time game it starts from rent's game or
 // from the one most like XLA's plan, and goes on from the best in the same game with questions
-// about small buffers too. In the order game it starts from the best of a few games.
+// about small buffers too. In the priority game it starts from the best of a few games.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -20,7 +20,7 @@ namespace {
 // Temperatures, as shares of the starting latency: of the time game,
 constexpr Cooling kCoarse = {1e-2, 1e-5};
 constexpr Cooling kFine = {1e-3, 2e-6};
-// and of the order game.
+// and of the priority game.
 constexpr Cooling kTry = {1e-4, 1e-5};
 constexpr Cooling kFinal = {1e-4, 1e-6};
 // Where a few large buffers fill fast memory, several must change places before a game is better,
@@ -61,7 +61,7 @@ void AnnealFrom(GameStart& start, const Cooling& cooling, double until, Budget& 
   Anneal(search, options, rng);
 }
 
-// Anneals from the best order game that was tried until the limits are used up.
+// Anneals from the best priority game that was tried until the limits are used up.
 void AnnealOn(GameStart& best, Budget& budget, Rng& rng) {
   const auto decisions = static_cast<double>(budget.best_actions().size());
   if (decisions == 0) return;
@@ -76,12 +76,13 @@ void AnnealOn(GameStart& best, Budget& budget, Rng& rng) {
     AnnealFrom(best, kHot, cooled + (1 - cooled) * i / chains, budget, rng);
 }
 
-void AnnealOrderGame(const Game& own_game, Budget& budget) {
+void AnnealPriorityGame(const Game& own_game, Budget& budget) {
   Rng rng(budget.seed(), 5);
   // The more candidates a game shows, the more orders can be played.
   const std::shared_ptr<const Game> shown = GameShowing(own_game, kMaxCandidates);
   const FollowedPlan first = StartingPlan(*shown, budget.deadline().Share(kTrying / 4));
-  std::vector<GameStart> starts = OrderStarts(*shown, &first, budget.deadline().Share(kTrying / 2));
+  std::vector<GameStart> starts =
+      PriorityStarts(*shown, &first, budget.deadline().Share(kTrying / 2));
   KeepBest(*shown, budget.limited() ? kTriedStarts : 1, starts);
   const double begin = budget.Progress();
   for (size_t i = 0; i < starts.size(); ++i) {
@@ -108,8 +109,8 @@ void AnnealTimeGame(const Game& game, Budget& budget) {
 }  // namespace
 
 bool PlayAnneal(const Game& game, Budget& budget) {
-  if (game.options().kind == GameKind::kOrder) {
-    AnnealOrderGame(game, budget);
+  if (game.options().kind == GameKind::kPriority) {
+    AnnealPriorityGame(game, budget);
   } else {
     AnnealTimeGame(game, budget);
   }

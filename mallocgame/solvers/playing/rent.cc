@@ -147,11 +147,11 @@ std::array<double, kActions> Rent::Of(const State& state) const {
     rents[a] = prices_.OfSpace(bytes, effect.begin, effect.end);
     if (effect.transfer)
       rents[a] += prices_.OfCopy(copy_ps, effect.window.begin, effect.window.end);
-    if (effect.write_back_end != 0) {
+    if (effect.eviction_end != 0) {
       const Tick used_until = access.kind == AccessKind::kLoopEntry
                                   ? program.loop_at(access.tick).exit
                                   : access.tick + 1;
-      rents[a] += prices_.OfCopy(copy_ps, used_until, effect.write_back_end);
+      rents[a] += prices_.OfCopy(copy_ps, used_until, effect.eviction_end);
     }
   }
   return rents;

@@ -15,35 +15,35 @@ constexpr double kMostSaved = 4;
 // More than any logarithm of a run's bytes or time.
 constexpr float kFirst = 1000;
 
-// The service of the most important open run that is worth most, of those that are legal.
-Service BestService(const OrderState& state, const PriorityRule& rule) {
+// The mode of the most important open run that is worth most, of those that are legal.
+Mode BestMode(const PriorityState& state, const PriorityRule& rule) {
   const Run& run = state.tables().runs[state.candidates()[0]];
   const auto estimate = static_cast<double>(std::max<int64_t>(1, run.saving_ps));
-  // Of services worth the same the first is taken.
-  const std::pair<Service, float> worths[] = {{Service::kSplit, rule.split},
-                                              {Service::kSkip, 0.0F},
-                                              {Service::kLate, rule.place},
-                                              {Service::kEarly, rule.place + rule.early},
-                                              {Service::kPreload, rule.place + rule.preload}};
+  // Of modes worth the same the first is taken.
+  const std::pair<Mode, float> worths[] = {{Mode::kSplit, rule.split},
+                                           {Mode::kSkip, 0.0F},
+                                           {Mode::kLate, rule.place},
+                                           {Mode::kEarly, rule.place + rule.early},
+                                           {Mode::kPreload, rule.place + rule.preload}};
   const ActionSet legal = state.legal_actions();
-  std::optional<Service> best;
+  std::optional<Mode> best;
   double most = 0;
-  for (const auto& [service, worth] : worths) {
-    const int action = OrderAction(0, service);
+  for (const auto& [mode, worth] : worths) {
+    const int action = PriorityAction(0, mode);
     if (!legal.Has(action)) continue;
     const double saved = static_cast<double>(state.SavingOf(action)) / estimate;
     const double total = worth + std::clamp(saved, -kMostSaved, kMostSaved);
     if (best && total <= most) continue;
     most = total;
-    best = service;
+    best = mode;
   }
   return *best;
 }
 
-// As `game`, but an order game of one candidate that asks about small buffers too.
+// As `game`, but a priority game of one candidate that asks about small buffers too.
 std::shared_ptr<const Game> RuleGameOf(const Game& game) {
   GameOptions options = game.options();
-  options.kind = GameKind::kOrder;
+  options.kind = GameKind::kPriority;
   options.candidates = 1;
   options.min_buffer_bytes = std::min(options.min_buffer_bytes, kSmallBufferBytes);
   return GameWith(game, options);
@@ -55,7 +55,7 @@ bool IsPlacing(Mode mode) {
 
 }  // namespace
 
-RuleGame::RuleGame(const Game& game) : game_(RuleGameOf(game)), graph_(game_->order_tables()) {}
+RuleGame::RuleGame(const Game& game) : game_(RuleGameOf(game)), graph_(game_->priority_tables()) {}
 
 RuledEnd RuleGame::Play(const PriorityRule& rule, RuledPlan* best) const {
   std::vector<float> importance(graph_.num_runs());
@@ -85,13 +85,13 @@ RuledEnd RuleGame::Repack(const RuledEnd& end, double bytes_weight, double held_
 
 RuledEnd RuleGame::PlayInOrder(absl::Span<const float> importance, absl::Span<const Mode> wanted,
                                const PriorityRule& rule, RuledPlan* best) const {
-  const OrderTables tables(game_->order_tables(), importance);
-  OrderState state(game_, tables);
+  const PriorityTables tables(game_->priority_tables(), importance);
+  PriorityState state(game_, tables);
   while (!state.IsTerminal()) {
     const int32_t id = tables.runs[state.candidates()[0]].id;
     const bool wants = !wanted.empty() && (IsPlacing(wanted[id]) || wanted[id] == Mode::kSplit);
-    if (wants && state.TryApply(OrderAction(0, static_cast<Service>(wanted[id])))) continue;
-    MG_CHECK(state.TryApply(OrderAction(0, BestService(state, rule))));
+    if (wants && state.TryApply(PriorityAction(0, static_cast<Mode>(wanted[id])))) continue;
+    MG_CHECK(state.TryApply(PriorityAction(0, BestMode(state, rule))));
   }
   RuledEnd end;
   end.latency_ps = state.latency_ps();

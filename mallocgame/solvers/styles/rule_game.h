@@ -1,4 +1,4 @@
-// Order games that are played by a priority rule of a few parameters each, for the solver `styles`.
+// Priority games that are played by a priority rule of a few parameters each, for the solver `styles`.
 #ifndef MALLOCGAME_SOLVERS_STYLES_RULE_GAME_H_
 #define MALLOCGAME_SOLVERS_STYLES_RULE_GAME_H_
 
@@ -9,8 +9,8 @@
 
 #include "absl/types/span.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/order/order_state.h"
-#include "mallocgame/game/order/run_graph.h"
+#include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/priority/run_graph.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/search/intent.h"
 
@@ -23,7 +23,7 @@ struct PriorityRule {
   // bytes, and of the time that it is held.
   float saving = 0, bytes = 0, held = 0;
   float place = 0;                          // what each way of placing is worth
-  float early = 0, preload = 0, split = 0;  // what these services are worth, beside that
+  float early = 0, preload = 0, split = 0;  // what these modes are worth, beside that
 };
 
 // A finished game. What it chose is told by Run::id, so that it means the same in every order.
@@ -40,10 +40,10 @@ struct RuledPlan {
   int64_t games = 0;
 };
 
-// Plays order games of one program in one order of importance after the other.
+// Plays priority games of one program in one order of importance after the other.
 class RuleGame {
  public:
-  // Of any game: its order game, which asks about small buffers too.
+  // Of any game: its priority game, which asks about small buffers too.
   explicit RuleGame(const Game& game);
 
   const Game& game() const { return *game_; }

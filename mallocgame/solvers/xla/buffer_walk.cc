@@ -11,8 +11,8 @@
 namespace mallocgame {
 namespace {
 
-// a write-back is best hidden so often, and more often with each retry
-constexpr double kPreferredWriteBack = 2;
+// an eviction is best hidden so often, and more often with each retry
+constexpr double kPreferredEviction = 2;
 
 // So many begins are tried for one prefetch. XLA tries all; no program of the corpus needs more.
 constexpr int kMostBegins = 2000;
@@ -249,19 +249,19 @@ bool XlaBufferWalk::Stays(const Use& use) {
 }
 
 // Brings the value to main memory: one that has no place yet is made there, one in fast memory is
-// written back.
+// evicted.
 void XlaBufferWalk::NeedInMain(Tick latest) {
   if (value_.main_from) return;
   if (!value_.stay) {
     value_.main_from = value_.defined;
-  } else if (!WriteBack(latest)) {
+  } else if (!Eviction(latest)) {
     failures_ |= kMustUndo;
   } else {
     value_.newest_is_stay = false;
   }
 }
 
-bool XlaBufferWalk::WriteBack(Tick latest) {
+bool XlaBufferWalk::Eviction(Tick latest) {
   Stay& stay = proposal_.stays[*value_.stay];
   const int64_t offset = memory_.heap.chunk(stay.chunk).offset;
   const Tick begin = value_.defined + 1;
@@ -271,7 +271,7 @@ bool XlaBufferWalk::WriteBack(Tick latest) {
     failures_ |= kOutOfCopies;
     return false;
   }
-  const double wanted_ps = (1 + 2 * retry_) * kPreferredWriteBack * static_cast<double>(window_ps_);
+  const double wanted_ps = (1 + 2 * retry_) * kPreferredEviction * static_cast<double>(window_ps_);
   Tick end =
       std::min(std::max(tables_.picker.HiddenBy(value_.defined, wanted_ps), stay.end - 1), latest);
   // XLA holds the bytes until after the tick at which the copy is done.
@@ -295,18 +295,18 @@ bool XlaBufferWalk::WriteBack(Tick latest) {
   const Tick stay_end = ends_in_loop ? std::max(stay.end, window_end - 1) : held;
   if (end > latest || !StayIsLegal(stay.begin, stay_end) ||
       !memory_.heap.IsFree(stay.end, held, offset, size_) ||
-      memory_.write_backs.windows.Overlapping(begin, end) >= memory_.write_backs.limit) {
+      memory_.evictions.windows.Overlapping(begin, end) >= memory_.evictions.limit) {
     failures_ |= kOutOfCopies;
     return false;
   }
   const int64_t work_ps = last_retry_ ? 0 : copy_ps_;
-  if (!memory_.write_backs.resource.HasRoom(begin, end, work_ps)) {
+  if (!memory_.evictions.resource.HasRoom(begin, end, work_ps)) {
     failures_ |= kOutOfService;
     return false;
   }
   stay.end = stay_end;
   memory_.heap.Extend(stay.chunk, held);
-  memory_.AddCopy(proposal_, CopyKind::kWriteBack, *value_.stay, begin, end, work_ps);
+  memory_.AddCopy(proposal_, CopyKind::kEviction, *value_.stay, begin, end, work_ps);
   value_.main_from = end;
   return true;
 }

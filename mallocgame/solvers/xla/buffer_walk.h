@@ -16,7 +16,7 @@ class XlaBufferWalk {
  public:
   // Both vectors have an entry for each access. `in_main`: main memory must serve it. `in_fast`: it
   // is of a buffer that was allocated before, and fast memory serves it. With `last_retry`
-  // write-backs need not be through in time.
+  // evictions need not be through in time.
   XlaBufferWalk(const XlaTables& tables, XlaMemory& memory, const std::vector<bool>& in_main,
                 const std::vector<bool>& in_fast, BufferId buffer, int retry, bool last_retry,
                 Proposal& proposal);
@@ -67,7 +67,7 @@ class XlaBufferWalk {
   // The begins to try for the prefetch of a use, none of them before `earliest`.
   IntervalPicker::Candidates Begins(const Use& use, Tick earliest, Tick end) const;
   uint32_t PrefetchInSlices(const Use& use, Tick s, Tick end, std::optional<Tick> replaces);
-  bool WriteBack(Tick latest);
+  bool Eviction(Tick latest);
   void NeedInMain(Tick latest);
 
   // Gives a chunk that ends at use.stay_end the place at which it can stay for as many of the later

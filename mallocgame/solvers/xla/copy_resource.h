@@ -1,7 +1,7 @@
 // How much time XLA's allocator believes that the copies of one direction have. Every tick gives
 // them all of the time that it takes with everything in main memory. Copies are served first in,
 // first out in the order of their begins, and each must be through by its end. Prefetches and
-// write-backs have a resource each, and these do not know of each other (XLA reference 4.6).
+// evictions have a resource each, and these do not know of each other (XLA reference 4.6).
 #ifndef MALLOCGAME_SOLVERS_XLA_COPY_RESOURCE_H_
 #define MALLOCGAME_SOLVERS_XLA_COPY_RESOURCE_H_
 

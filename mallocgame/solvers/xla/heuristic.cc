@@ -258,13 +258,13 @@ class Allocator {
         const Chunk& chunk = memory_.heap.chunk(stay.chunk);
         const int64_t part_begin = copy.part ? chunk.PartOffset(*copy.part) : 0;
         const int64_t bytes = copy.part ? chunk.PartBytes(*copy.part) : chunk.size;
-        // A write-back that ends in a loop is done where its residence ends.
+        // An eviction that ends in a loop is done where its residence ends.
         plan.copies.push_back({copy.kind, ResidenceId(first + copy.stay), copy.begin,
                                std::min(copy.end, stay.end), part_begin, part_begin + bytes,
                                copy.preload, copy.replaces.value_or(-1)});
       }
     }
-    // Of the copies of one tick, write-backs go first.
+    // Of the copies of one tick, evictions go first.
     std::sort(plan.copies.begin(), plan.copies.end(), [](const Copy& a, const Copy& b) {
       const auto key = [](const Copy& c) {
         return std::tuple(c.begin, c.kind == CopyKind::kPrefetch, !c.preload, c.end, c.residence,

@@ -40,7 +40,7 @@ XlaMemory::XlaMemory(absl::Span<const int64_t> elapsed_ps, absl::Span<const int6
                      int64_t capacity, const Hardware& hardware)
     : heap(reserved, capacity, hardware.alignment_bytes),
       prefetches(elapsed_ps, hardware.max_outstanding_prefetches),
-      write_backs(elapsed_ps, hardware.max_outstanding_write_backs),
+      evictions(elapsed_ps, hardware.max_outstanding_evictions),
       is_edge_(elapsed_ps.size() + 2, false) {}
 
 int32_t XlaMemory::AddStay(Proposal& proposal, BufferId buffer, const Chunk& chunk) {

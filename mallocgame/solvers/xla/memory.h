@@ -95,7 +95,7 @@ struct XlaMemory {
   XlaMemory(absl::Span<const int64_t> elapsed_ps, absl::Span<const int64_t> reserved,
             int64_t capacity, const Hardware& hardware);
 
-  CopyLane& lane(CopyKind kind) { return kind == CopyKind::kPrefetch ? prefetches : write_backs; }
+  CopyLane& lane(CopyKind kind) { return kind == CopyKind::kPrefetch ? prefetches : evictions; }
   int32_t AddStay(Proposal& proposal, BufferId buffer, const Chunk& chunk);
   void ExtendStay(Stay& stay, Tick end);
   // Each slice of a prefetch has a window of its own.
@@ -111,7 +111,7 @@ struct XlaMemory {
   std::optional<Tick> LastEdge(Tick begin, Tick end) const;
 
   ChunkHeap heap;
-  CopyLane prefetches, write_backs;
+  CopyLane prefetches, evictions;
 
  private:
   std::vector<bool> is_edge_;

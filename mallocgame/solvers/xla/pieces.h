@@ -75,7 +75,7 @@ enum XlaFailure : uint32_t {
 
 enum class XlaNext {
   kKeep,      // keeps what was found, and goes on to the next buffer
-  kRetry,     // undoes it and tries the same buffer again; write-backs get more time
+  kRetry,     // undoes it and tries the same buffer again; evictions get more time
   kRepack,    // undoes it, packs all bytes anew and tries again. If they don't fit: kRetry
   kLeaveOut,  // undoes it and leaves the buffer in main memory
 };

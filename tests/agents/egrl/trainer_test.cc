@@ -203,7 +203,7 @@ TEST_CASE("several problems take turns, and share the networks") {
   REQUIRE(!Trainer::Load({problems[0], problems[2], problems[1]}, saved, 1).ok());
   REQUIRE(!Trainer::Load({problems[0]}, saved, 1).ok());
   REQUIRE(absl::IsInvalidArgument(Trainer::Create({}, TinyConfig(), 1, 1).status()));
-  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
     const Problems mixed = {problems[0], *PlacementProblem::Create(TinyGame(5, kind))};
     REQUIRE(absl::IsInvalidArgument(Trainer::Create(mixed, TinyConfig(), 1, 1).status()));
   }
@@ -292,8 +292,9 @@ TEST_CASE("on a game the first map has everything in fast memory") {
   REQUIRE(last.replay == last.evaluations);
 }
 
-TEST_CASE("on an order game it learns how runs are served, with the same bytes from a checkpoint") {
-  const auto problem = *PlacementProblem::Create(TinyGame(5, GameKind::kOrder));
+TEST_CASE(
+    "on a priority game it learns how runs are served, with the same bytes from a checkpoint") {
+  const auto problem = *PlacementProblem::Create(TinyGame(5, GameKind::kPriority));
   const auto trainer = Make(problem, TinyConfig());
   const int64_t first_ps = Steps(*trainer, 1).best_ps;
   REQUIRE(first_ps <= problem->Evaluate(problem->baseline_map())->latency_ps);
@@ -312,10 +313,10 @@ TEST_CASE("on an order game it learns how runs are served, with the same bytes f
   for (size_t i = 0; i < best.size(); ++i) {
     if (open[i] == 0) REQUIRE(best[i] == (i % 2 == 0 ? 0 : 4));
   }
-  // Agents place other order games, and nothing else.
+  // Agents place other priority games, and nothing else.
   const auto agent = *Agent::Load(*trainer->Save());
-  REQUIRE(agent->kind() == GameKind::kOrder);
-  const auto other = *PlacementProblem::Create(TinyGame(6, GameKind::kOrder));
+  REQUIRE(agent->kind() == GameKind::kPriority);
+  const auto other = *PlacementProblem::Create(TinyGame(6, GameKind::kPriority));
   REQUIRE(agent->Place(*other, 3, 1)->evaluations == 2 + 2 * 3);
   REQUIRE(absl::IsInvalidArgument(agent->Solve({TinyGame(5)}, {}).status()));
 }
@@ -412,19 +413,19 @@ TEST_CASE(
   const std::vector<NamedSolver> solvers = {
       EgrlSolver(),
       {"egrl", [&](const SolveProblem& p, const SolveLimits& l) { return agent->Solve(p, l); }}};
-  const auto order_trainer =
-      Make(*PlacementProblem::Create(TinyGame(5, GameKind::kOrder)), TinyConfig());
-  Steps(*order_trainer, 4);
-  const auto order_agent = *Agent::Load(*order_trainer->Save());
-  const std::vector<NamedSolver> order_solvers = {
+  const auto priority_trainer =
+      Make(*PlacementProblem::Create(TinyGame(5, GameKind::kPriority)), TinyConfig());
+  Steps(*priority_trainer, 4);
+  const auto priority_agent = *Agent::Load(*priority_trainer->Save());
+  const std::vector<NamedSolver> priority_solvers = {
       EgrlSolver(),
       {"egrl",
-       [&](const SolveProblem& p, const SolveLimits& l) { return order_agent->Solve(p, l); }, 0,
-       /*takes_order_games=*/true}};
-  const auto kind = GENERATE(GameKind::kTime, GameKind::kOrder);
+       [&](const SolveProblem& p, const SolveLimits& l) { return priority_agent->Solve(p, l); }, 0,
+       /*takes_priority_games=*/true}};
+  const auto kind = GENERATE(GameKind::kTime, GameKind::kPriority);
   for (uint64_t seed : {5, 21, 22}) {
     const auto game = TinyGame(seed, kind);
-    for (const NamedSolver& solver : kind == GameKind::kTime ? solvers : order_solvers) {
+    for (const NamedSolver& solver : kind == GameKind::kTime ? solvers : priority_solvers) {
       SolveLimits limits;
       limits.seconds = 0;
       limits.evaluations = 60;

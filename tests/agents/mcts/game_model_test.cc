@@ -77,7 +77,7 @@ void CheckAgainstPlay(const Tree& tree, const Position& root) {
 }
 
 TEST_CASE("nodes of the tree are the positions of the game, with any number of threads") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kOrder);
+  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
   Rng rng(4);
   std::vector<std::unique_ptr<Position>> starts;
   while (starts.size() < 5) {

@@ -45,7 +45,7 @@ TEST_CASE("finds the optimum of tiny programs, and nothing better") {
 }
 
 TEST_CASE("never worse than greedy, and the same for the same seed") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kOrder);
+  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
   const NamedSolver more[] = {MctsSolver()};
   Rng rng(8);
   for (int i = 0; i < 20; ++i) {
@@ -64,7 +64,7 @@ TEST_CASE("never worse than greedy, and the same for the same seed") {
   }
 }
 
-TEST_CASE("the order game of a tiny program often ends as well as the best time game") {
+TEST_CASE("the priority game of a tiny program often ends as well as the best time game") {
   const NamedSolver more[] = {MctsSolver()};
   Rng rng(3);
   int best = 0, games = 0;
@@ -73,7 +73,7 @@ TEST_CASE("the order game of a tiny program often ends as well as the best time 
     SolveLimits exact_limits;
     exact_limits.seconds = 20;
     const auto exact = Solve("exact", {game}, exact_limits);
-    const auto found = Solve("mcts", {OrderGameOf(*game), nullptr, more}, Evaluations(5000));
+    const auto found = Solve("mcts", {PriorityGameOf(*game), nullptr, more}, Evaluations(5000));
     REQUIRE(exact.ok());
     REQUIRE(found.ok());
     REQUIRE(Validate(game->program(), game->hardware(), found->plan).ok());
@@ -86,7 +86,7 @@ TEST_CASE("the order game of a tiny program often ends as well as the best time 
 }
 
 TEST_CASE("a game comes with what its searches said") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kOrder);
+  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
   const NamedSolver more[] = {MctsSolver()};
   Rng rng(12);
   int whole = 0;

@@ -32,7 +32,7 @@ std::string PlayGroup(Trainer& trainer, int group) {
 }
 
 TEST_CASE("steps whose games actors play are those of one machine") {
-  const std::string game = GENERATE(as<std::string>{}, "time", "order");
+  const std::string game = GENERATE(as<std::string>{}, "time", "priority");
   for (const char* model : {"rules", "learned"}) {
     Config config = TinyConfig(game);
     config.search_model = model;
@@ -54,7 +54,7 @@ TEST_CASE("steps whose games actors play are those of one machine") {
 }
 
 TEST_CASE("actors that don't wait for each other: a checkpoint goes on, stale games are dropped") {
-  const Config config = TinyConfig("order");
+  const Config config = TinyConfig("priority");
   const auto trainer = Make(Problems(), config);
   TakeDemonstrations(*trainer);
   // Each harvest is taken when three more have been made.
@@ -101,7 +101,7 @@ TEST_CASE("actors that don't wait for each other: a checkpoint goes on, stale ga
 }
 
 TEST_CASE("the same assignment gives the same harvest, and only one that is out is taken") {
-  const Config config = TinyConfig("order");
+  const Config config = TinyConfig("priority");
   const auto trainer = Make(Problems(), config);
   REQUIRE(absl::IsFailedPrecondition(trainer->Assign(0).status()));
   REQUIRE(absl::IsFailedPrecondition(trainer->Introduction().status()));
@@ -128,7 +128,7 @@ TEST_CASE("the same assignment gives the same harvest, and only one that is out 
 }
 
 TEST_CASE("damaged bytes are refused, not believed") {
-  const Config config = TinyConfig("order");
+  const Config config = TinyConfig("priority");
   const auto trainer = Make(Problems(), config);
   TakeDemonstrations(*trainer);
   for (int i = 0; i < 3; ++i) {

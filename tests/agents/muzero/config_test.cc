@@ -1,7 +1,7 @@
 // The settings of MuZero: they read back from their text, and refuse what cannot be.
 #include "agents/muzero/config.h"
 
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "tests/agents/training/settings_checks.h"
 #include "tests/catch.h"
 
@@ -15,7 +15,7 @@ TEST_CASE("settings read back from their text") {
                                            {"search_model", "learned"},
                                            {"simulations", "33"},
                                            {"paper_actions", "true"},
-                                           {"game", "order"},
+                                           {"game", "priority"},
                                            {"candidates", "2"}});
   Config config;
   REQUIRE(!config.learned());
@@ -25,14 +25,14 @@ TEST_CASE("settings read back from their text") {
 
 TEST_CASE("the settings say which game is played, and so how many actions there are") {
   Config config;
-  REQUIRE(config.kind() == GameKind::kOrder);
+  REQUIRE(config.kind() == GameKind::kPriority);
   REQUIRE(Set(config, "game", "time").ok());
   REQUIRE(config.kind() == GameKind::kTime);
   REQUIRE(NumActions(config.game_options()) == kActions);
-  REQUIRE(Set(config, "game", "order").ok());
+  REQUIRE(Set(config, "game", "priority").ok());
   REQUIRE(Set(config, "candidates", "3").ok());
-  REQUIRE(config.kind() == GameKind::kOrder);
-  REQUIRE(NumActions(config.game_options()) == 3 * kServices);
+  REQUIRE(config.kind() == GameKind::kPriority);
+  REQUIRE(NumActions(config.game_options()) == 3 * kActionModes);
   REQUIRE(Refusal<Config>("game", "chess") ==
           "muzero: setting game: found 'chess', allowed: time, order");
 }

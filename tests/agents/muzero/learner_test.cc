@@ -151,7 +151,8 @@ TEST_CASE("the learning rate warms up and decays") {
 }
 
 TEST_CASE("an untrained network prefers what the baseline took first, and sees no lead") {
-  const Config config = ConfigWith("learned", "fp32", GENERATE(as<std::string>{}, "time", "order"));
+  const Config config =
+      ConfigWith("learned", "fp32", GENERATE(as<std::string>{}, "time", "priority"));
   const Batch batch = SomeBatch(config, 2);
   const auto learner = MakeLearner(config, 1);
   const auto network = learner->Snapshot();
@@ -190,7 +191,8 @@ TEST_CASE("an untrained network prefers what the baseline took first, and sees n
 }
 
 TEST_CASE("the dynamics are told what is known, and nothing else") {
-  const Config config = ConfigWith("learned", "fp32", GENERATE(as<std::string>{}, "time", "order"));
+  const Config config =
+      ConfigWith("learned", "fp32", GENERATE(as<std::string>{}, "time", "priority"));
   const Batch batch = SomeBatch(config, 2);
   const auto learner = MakeLearner(config, 1);
   for (int i = 0; i < 20; ++i) REQUIRE(learner->Update(batch).ok());

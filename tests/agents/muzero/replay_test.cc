@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "agents/muzero/value_scale.h"
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
 
@@ -122,20 +122,20 @@ TEST_CASE("leads telescope to how much better the end is than the baseline's") {
 }
 
 TEST_CASE(
-    "in the order game a lead counts what the same accesses save, in any order of decisions") {
-  const Config config = TinyConfig("order");
+    "in the priority game a lead counts what the same accesses save, in any order of decisions") {
+  const Config config = TinyConfig("priority");
   const Task task = TaskFor(TinyProblem(5, 14), config);
   // Whoever takes the baseline's second run first, and serves it alike, has no lead.
   const auto position = task.game().Start();
-  const auto& state = static_cast<const OrderState&>(*position);
+  const auto& state = static_cast<const PriorityState&>(*position);
   REQUIRE(task.baseline().size() > 2);
   const int32_t second = state.candidates()[1];
-  OrderState baseline(task.shared_game());
+  PriorityState baseline(task.shared_game());
   for (const uint8_t action : task.baseline()) REQUIRE(baseline.TryApply(action));
-  for (const OrderState::Decided& decided : baseline.decided()) {
+  for (const PriorityState::Decided& decided : baseline.decided()) {
     if (decided.run != second) continue;
     const int64_t before = position->latency_ps();
-    REQUIRE(position->Apply(OrderAction(1, decided.service)).ok());
+    REQUIRE(position->Apply(PriorityAction(1, decided.mode)).ok());
     const double saved = static_cast<double>(before - position->latency_ps());
     const auto next = static_cast<size_t>(&decided - baseline.decided().data()) + 1;
     REQUIRE(next < baseline.decided().size());
@@ -215,7 +215,7 @@ TEST_CASE("the replay forgets the oldest games and keeps the best, all different
 }
 
 TEST_CASE("a batch holds what was played, and nothing behind the end") {
-  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
+  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority"));
   config.search_model = "learned";
   config.unroll = 3;
   config.best_share = config.demonstration_share = 0;
@@ -262,7 +262,7 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
 }
 
 TEST_CASE("what was played is imitated unless it is slower than the baseline") {
-  const Config config = TinyConfig("order");
+  const Config config = TinyConfig("priority");
   const Task task = TaskFor(TinyProblem(5, 14), config);
   int imitated = 0, games = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -283,7 +283,7 @@ TEST_CASE("what was played is imitated unless it is slower than the baseline") {
 }
 
 TEST_CASE("nothing is learned of what follows the agent's own part of a game") {
-  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
+  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority"));
   config.search_model = "learned";
   config.unroll = 3;
   std::vector<Task> tasks;

@@ -65,7 +65,7 @@ struct Answers {
 };
 
 TEST_CASE("with the true rules rewards are leads gained, from any position to any other") {
-  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
+  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority"));
   config.rollout_share = GENERATE(0.5, 1.0);
   config.considered = 1;  // a search goes further than one step
   const Task task = TaskFor(TinyProblem(5, 14), config);
@@ -122,7 +122,7 @@ TEST_CASE("with the true rules rewards are leads gained, from any position to an
 }
 
 TEST_CASE("a search asks the network where something that it says counts") {
-  Config config = TinyConfig("order");
+  Config config = TinyConfig("priority");
   config.prior = GENERATE(as<std::string>{}, "network", "uniform");
   config.selection = GENERATE(as<std::string>{}, "gumbel", "puct");
   config.rollout_share = GENERATE(0.5, 1.0);
@@ -163,7 +163,7 @@ TEST_CASE("a search asks the network where something that it says counts") {
 }
 
 TEST_CASE("in play the policy says what is tried, and without it that is drawn") {
-  Config config = TinyConfig("order");
+  Config config = TinyConfig("priority");
   config.prior = GENERATE(as<std::string>{}, "network", "uniform");
   config.simulations = config.considered = 4;
   const Task task = TaskFor(TinyProblem(5, 14), config);
@@ -185,7 +185,7 @@ TEST_CASE("in play the policy says what is tried, and without it that is drawn")
 }
 
 TEST_CASE("with learned dynamics the next row, legality and the end are known, rewards are not") {
-  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
+  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority"));
   config.search_model = "learned";
   const Task task = TaskFor(TinyProblem(5, 14), config);
   const int actions = task.game().num_actions();
@@ -226,7 +226,7 @@ TEST_CASE("with learned dynamics the next row, legality and the end are known, r
 }
 
 TEST_CASE("demonstrations are whole games of the problem, one of each player") {
-  const std::string kind = GENERATE(as<std::string>{}, "time", "order");
+  const std::string kind = GENERATE(as<std::string>{}, "time", "priority");
   const Config config = TinyConfig(kind);
   const TrainingProblem problem = TinyProblem(5, 14);
   const auto game = GameFor(problem, config);
@@ -241,27 +241,28 @@ TEST_CASE("demonstrations are whole games of the problem, one of each player") {
     REQUIRE(end->IsTerminal());
     REQUIRE(end->latency_ps() == demonstration.latency_ps);
   }
-  // Annealing begins with rent's game, and follows its plan in the order game.
+  // Annealing begins with rent's game, and follows its plan in the priority game.
   REQUIRE(more[4].result.found_by == "anneal");
   if (config.kind() == GameKind::kTime) REQUIRE(more[4].latency_ps <= more[1].latency_ps);
 }
 
-TEST_CASE("of the order games the most promising is chosen, and its plays are its demonstrations") {
-  const Config config = TinyConfig("order");
+TEST_CASE(
+    "of the priority games the most promising is chosen, and its plays are its demonstrations") {
+  const Config config = TinyConfig("priority");
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const auto game = GameFor(TinyProblem(seed, 14), config);
     auto results = *AskDemonstrators({game}, 500, 1, nullptr);
     const size_t asked = results.size();
-    REQUIRE(AddOrderStarts(*game, Deadline(), results).ok());
+    REQUIRE(AddPriorityStarts(*game, Deadline(), results).ok());
     REQUIRE(results.size() > asked);
     const auto chosen = MostPromising(game, results);
-    REQUIRE(chosen->options().kind == GameKind::kOrder);
+    REQUIRE(chosen->options().kind == GameKind::kPriority);
     REQUIRE(chosen->options().min_buffer_bytes == game->options().min_buffer_bytes);
     REQUIRE(chosen->num_actions() == game->num_actions());
     int64_t fastest = std::numeric_limits<int64_t>::max();
     for (const SolveResult& result : results) {
       const bool played = result.game != nullptr || !result.decided.empty();
-      if (played && (result.game == nullptr || result.game->options().kind == GameKind::kOrder))
+      if (played && (result.game == nullptr || result.game->options().kind == GameKind::kPriority))
         fastest = std::min(fastest, result.report.latency_ps);
     }
     // The fastest was played in the chosen game, so it is demonstrated as it was played.
@@ -277,7 +278,7 @@ TEST_CASE("of the order games the most promising is chosen, and its plays are it
   const auto time_game = GameFor(TinyProblem(5), TinyConfig());
   auto results = *AskDemonstrators({time_game}, 0, 1, nullptr);
   const size_t asked = results.size();
-  REQUIRE(AddOrderStarts(*time_game, Deadline(), results).ok());
+  REQUIRE(AddPriorityStarts(*time_game, Deadline(), results).ok());
   REQUIRE(results.size() == asked);
   REQUIRE(MostPromising(time_game, results) == time_game);
 }
@@ -286,17 +287,17 @@ TEST_CASE(
     "the best game that follows that of styles is among the results, in whichever game that is") {
   int in_its_own = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
-    const auto game = GameFor(TinyProblem(seed, 14), TinyConfig("order"));
+    const auto game = GameFor(TinyProblem(seed, 14), TinyConfig("priority"));
     auto results = *AskDemonstrators({game}, 0, 1, nullptr);
     const auto styled = std::find_if(results.begin(), results.end(), [](const SolveResult& found) {
       return found.found_by == "styles";
     });
     REQUIRE(styled != results.end());
     const FollowedPlan followed = {styled->plan, styled->decided};
-    const auto starts = OrderStarts(*game, &followed, Deadline());
+    const auto starts = PriorityStarts(*game, &followed, Deadline());
     const auto best = std::find_if(starts.begin(), starts.end(),
                                    [](const GameStart& start) { return start.follows; });
-    REQUIRE(AddOrderStarts(*game, Deadline(), results).ok());
+    REQUIRE(AddPriorityStarts(*game, Deadline(), results).ok());
     const auto added = std::count_if(results.begin(), results.end(), [&](const SolveResult& found) {
       return found.found_by == "styles" && found.game != nullptr &&
              found.game->options() == best->game->options() &&
@@ -308,10 +309,10 @@ TEST_CASE(
   CHECK(in_its_own > 5);
 }
 
-TEST_CASE("an order game of other options is followed run by run, in its order") {
+TEST_CASE("a priority game of other options is followed run by run, in its order") {
   Rng rng(7);
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    const auto game = GameFor(TinyProblem(seed, 14), TinyConfig("order"));
+    const auto game = GameFor(TinyProblem(seed, 14), TinyConfig("priority"));
     GameOptions options = game->options();
     options.candidates = 1;
     const auto other = *Game::Create(game->shared_program(), game->hardware(), options);
@@ -327,7 +328,7 @@ TEST_CASE("an order game of other options is followed run by run, in its order")
 }
 
 TEST_CASE("variations of a bad game find a better one, whole and as good as it says") {
-  const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
+  const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority"));
   const TrainingProblem problem = TinyProblem(5, 14);
   const Task task = TaskFor(problem, config);
   EvenNetwork network(task);

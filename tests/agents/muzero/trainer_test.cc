@@ -30,7 +30,7 @@ void StepOrSay(Trainer& trainer) {
 }
 
 TEST_CASE("the same stream with one thread and with three, another with another seed") {
-  const std::string game = GENERATE(as<std::string>{}, "time", "order");
+  const std::string game = GENERATE(as<std::string>{}, "time", "priority");
   for (const char* model : {"rules", "learned"}) {
     Config config = TinyConfig(game);
     config.search_model = model;
@@ -43,7 +43,7 @@ TEST_CASE("the same stream with one thread and with three, another with another 
 }
 
 TEST_CASE("resumed anywhere it goes on the same") {
-  const std::string game = GENERATE(as<std::string>{}, "time", "order");
+  const std::string game = GENERATE(as<std::string>{}, "time", "priority");
   for (const char* model : {"rules", "learned"}) {
     Config config = TinyConfig(game);
     config.search_model = model;
@@ -97,9 +97,9 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("in the order game plans are valid, games replay, and the best only gets better") {
+TEST_CASE("in the priority game plans are valid, games replay, and the best only gets better") {
   for (uint64_t seed = 10; seed < 20; ++seed) {
-    Config config = TinyConfig("order");
+    Config config = TinyConfig("priority");
     config.selection = seed % 2 == 0 ? "gumbel" : "puct";
     config.candidates = static_cast<int>(1 + seed % kMaxCandidates);
     const TrainingProblem problem = TinyProblem(seed, 10);
@@ -115,7 +115,7 @@ TEST_CASE("in the order game plans are valid, games replay, and the best only ge
       least_ps = best->report.latency_ps;
       for (const auto& result : {best, game})
         REQUIRE(Validate(*problem.program, problem.hardware, result->plan).ok());
-      REQUIRE(game->game->options().kind == GameKind::kOrder);
+      REQUIRE(game->game->options().kind == GameKind::kPriority);
       const auto log = RecordGame(*game->game, game->actions, "muzero", seed);
       REQUIRE(log.ok());
       REQUIRE(ReplayLog(*log, problem.program)->same);
@@ -124,15 +124,15 @@ TEST_CASE("in the order game plans are valid, games replay, and the best only ge
   }
 }
 
-TEST_CASE("a checkpoint of the order game says so, and comes back with its game") {
+TEST_CASE("a checkpoint of the priority game says so, and comes back with its game") {
   const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
-  const auto trainer = Make(problems, TinyConfig("order"));
+  const auto trainer = Make(problems, TinyConfig("priority"));
   Steps(*trainer, 3);
   const std::string saved = *trainer->Save();
-  REQUIRE(saved.find("mallocgame muzero checkpoint 8, order rules 3, observation 1\n") == 0);
+  REQUIRE(saved.find("mallocgame muzero checkpoint 8, priority rules 3, observation 1\n") == 0);
   const auto loaded = Trainer::Load(problems, saved, 1);
   REQUIRE(loaded.ok());
-  REQUIRE((*loaded)->config().game == "order");
+  REQUIRE((*loaded)->config().game == "priority");
   REQUIRE((*loaded)->BestGame(0)->game->options() == trainer->BestGame(0)->game->options());
   training::CheckDamagedCheckpoints<Checkpoint>(saved, LoaderOf(problems));
   training::CheckEditedContents<Checkpoint>(saved, 300, LoaderOf(problems), StepOrSay);
@@ -140,7 +140,7 @@ TEST_CASE("a checkpoint of the order game says so, and comes back with its game"
   std::string other_observation = saved;
   other_observation.replace(other_observation.find("observation 1"), 13, "observation 9");
   REQUIRE(training::LoadRefusal(LoaderOf(problems), other_observation)
-              .find("order rules 3, observation 9', expected ") != std::string::npos);
+              .find("priority rules 3, observation 9', expected ") != std::string::npos);
   // The first line and the settings must name the same game.
   auto checkpoint = *training::UnpackCheckpoint<Checkpoint>(saved);
   std::string body;
@@ -183,7 +183,7 @@ TEST_CASE("a checkpoint whose settings ask for more than its bytes hold is refus
 }
 
 TEST_CASE("what a step says of itself adds up") {
-  const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
+  const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority"));
   const auto trainer = Make({TinyProblem(5, 14)}, config);
   Steps(*trainer, 1);
   const auto progress = trainer->Step(nullptr);
@@ -267,7 +267,7 @@ TEST_CASE("a checkpoint with a right checksum but wrong contents is refused, not
 }
 
 TEST_CASE("training may begin with the networks of an agent, on other programs") {
-  const Config config = TinyConfig("order");
+  const Config config = TinyConfig("priority");
   const auto first = Make({TinyProblem(5, 14)}, config);
   Steps(*first, 3);
   const std::string saved = *first->Save();
@@ -293,7 +293,7 @@ TEST_CASE("training may begin with the networks of an agent, on other programs")
     return std::string(trainer.status().message());
   };
   REQUIRE(refusal(TinyConfig("time"), saved) ==
-          "muzero: the networks to begin with play the game 'order', allowed: 'time'");
+          "muzero: the networks to begin with play the game 'priority', allowed: 'time'");
   Config wider = config;
   REQUIRE(Set(wider, "width", "24").ok());
   REQUIRE(refusal(wider, saved).find("networks") != std::string::npos);
@@ -302,7 +302,7 @@ TEST_CASE("training may begin with the networks of an agent, on other programs")
 }
 
 TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
-  const std::string kind = GENERATE(as<std::string>{}, "time", "order");
+  const std::string kind = GENERATE(as<std::string>{}, "time", "priority");
   const auto trainer = Make({TinyProblem(5, 14)}, TinyConfig(kind));
   Steps(*trainer, 3);
   const auto agent = Agent::Load(*trainer->Save());
@@ -332,7 +332,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     const NamedSolver named = {
         "muzero",
         [&](const SolveProblem& p, const SolveLimits& l) { return (*agent)->Solve(p, l); }, 0.5,
-        game->options().kind == GameKind::kOrder};
+        game->options().kind == GameKind::kPriority};
     REQUIRE(Solve("muzero", {game, nullptr, {&named, 1}}, limits)->found_by == "muzero");
 
     Config search = (*agent)->config();
@@ -369,9 +369,9 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
   fewer.candidates = 2;
   const TrainingProblem problem = TinyProblem(5);
   const auto fewer_actions = *Game::Create(problem.program, problem.hardware, fewer);
-  // In another order game it plays its own, but it can't say what to do in the other.
+  // In another priority game it plays its own, but it can't say what to do in the other.
   const auto turned = (*agent)->Play(fewer_actions, (*agent)->config(), nullptr);
-  REQUIRE(turned.ok() == (kind == "order"));
+  REQUIRE(turned.ok() == (kind == "priority"));
   if (turned.ok()) {
     const auto own = (*agent)->Play(
         *Game::Create(problem.program, problem.hardware, (*agent)->config().game_options()),
@@ -383,7 +383,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
   }
   REQUIRE(absl::IsInvalidArgument((*agent)->Act(*fewer_actions->Start(), nullptr).status()));
   // The other game is refused, whatever is asked.
-  const std::string other = kind == "time" ? "order" : "time";
+  const std::string other = kind == "time" ? "priority" : "time";
   const auto other_game = GameFor(problem, TinyConfig(other));
   const std::string sentence =
       "muzero: the agent was trained in the game '" + kind + "', found the game '" + other + "'";

@@ -20,7 +20,7 @@
 namespace mallocgame::muzero {
 
 // The words of the setting `game`.
-inline constexpr const char* kGames[] = {"time", "order"};
+inline constexpr const char* kGames[] = {"time", "priority"};
 
 inline Config TinyConfig(const std::string& game = "time") {
   return training::ConfigWith<Config>({{"game", game.c_str()}, {"min_buffer_bytes", "0"},

@@ -69,11 +69,11 @@ TEST_CASE("each part of the envelope is checked") {
 
 TEST_CASE("the envelope names the rules of the game that is played") {
   const std::string time = SealCheckpoint("toy", 3, "body");
-  const std::string order = SealCheckpoint("toy", 3, "body", GameKind::kOrder);
+  const std::string order = SealCheckpoint("toy", 3, "body", GameKind::kPriority);
   REQUIRE(time.find("mallocgame toy checkpoint 3, rules 1\n") == 0);
-  REQUIRE(order.find("mallocgame toy checkpoint 3, order rules 3\n") == 0);
+  REQUIRE(order.find("mallocgame toy checkpoint 3, priority rules 3\n") == 0);
   REQUIRE(OpenCheckpoint("toy", 3, time)->game == GameKind::kTime);
-  REQUIRE(OpenCheckpoint("toy", 3, order)->game == GameKind::kOrder);
+  REQUIRE(OpenCheckpoint("toy", 3, order)->game == GameKind::kPriority);
   REQUIRE(OpenCheckpoint("toy", 3, order)->body == "body");
 }
 

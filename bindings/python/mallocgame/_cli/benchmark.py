@@ -46,7 +46,7 @@ def register(commands: parser.Commands) -> None:
         type=_players,
         default=[],
         metavar="A,B",
-        help=f"of {', '.join(mg.solver_names())}; NAME:order plays the order game",
+        help=f"of {', '.join(mg.solver_names())}; NAME:order plays the priority game",
     )
     command.add_argument(
         "--submission",

@@ -79,7 +79,7 @@ def add_limits(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--game",
-        choices=["time", "order"],
+        choices=["time", "priority"],
         help="what solvers play that play a game: time asks about accesses in the order of time, "
         "order places residences in the order of importance (time; for a trained agent the game "
         "that it was trained in)",

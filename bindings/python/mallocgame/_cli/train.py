@@ -60,7 +60,7 @@ def register(commands: parser.Commands) -> None:
     parser.add_hardware(command)
     command.add_argument(
         "--game",
-        choices=["time", "order"],
+        choices=["time", "priority"],
         help="the game that it plays (order); for muzero the same as --config game=GAME, for egrl "
         "without --hierarchy",
     )

@@ -62,7 +62,7 @@ class EgrlTraining(Training):
         config: Mapping[str, str],
         hardware: mg.Hardware | None,
         hierarchy: str | None,
-        game: Literal["time", "order"] | None,
+        game: Literal["time", "priority"] | None,
         one_agent: bool,
         evaluations: int,
         seconds: float,
@@ -89,7 +89,7 @@ class EgrlTraining(Training):
             raise InvalidInputError(
                 f"--game: found {game} beside --hierarchy, allowed: one of them"
             )
-        played = game or ("order" if hierarchy is None else "time")
+        played = game or ("priority" if hierarchy is None else "time")
         problems = [
             mg.placement(program, self._hierarchy, hardware, played) for program in self._programs
         ]
@@ -309,7 +309,7 @@ def _map_document(problem: mg.Placement, found: FoundMap) -> dict[str, Any]:
     names, levels = problem.program.instruction_names, problem.level_names
     lies = problem.rectify(found.map)
     counts = (problem.tensor_bytes > 0) & plots.open_nodes(problem, lies)[:, None]
-    kinds = ("service",) if problem.parents.size else ("weights", "activations")
+    kinds = ("mode",) if problem.parents.size else ("weights", "activations")
     return {
         "program": problem.program.name,
         "levels": levels,
@@ -331,7 +331,7 @@ def _draw(problem: mg.Placement, found: FoundMap, path: str) -> None:
         return
     baseline = "compiler"
     if problem.game is not None:
-        order = problem.game.kind == "order"
+        order = problem.game.kind == "priority"
         baseline = "baseline" if order else "everything in fast memory that is legal"
     plots.save_maps(path, problem, {baseline: problem.baseline_map, "egrl": found.map})
 

@@ -26,7 +26,7 @@ _DEMONSTRATION_SHARE = 0.3  # of the time, for annealing's demonstrations
 _MEASURING_SHARE = 0.0015  # of the time, at least, to see how fast that plays,
 _MOST_MEASURING_SECONDS = 0.25  # but no longer for a program
 _MOST_MEASURED_GAMES = 1_000_000
-_ORDER_DECISION = 4  # as so many decisions one of the order game counts
+_PRIORITY_DECISION = 4  # as so many decisions one of the priority game counts
 _MOST_DEMONSTRATION_DECISIONS = 1e12  # that the setting allows
 
 
@@ -75,7 +75,7 @@ def _demonstration_decisions(trainer: MuZero, seconds: float) -> float:
         game = mg.Game(program, hardware=hardware, game=kind)
         decisions = max(1, len(mg.solve(game, "greedy").actions))
         seconds_of_a_decision += _seconds_of_a_game(game, measuring) / decisions
-    counted = _ORDER_DECISION if kind == "order" else 1
+    counted = _PRIORITY_DECISION if kind == "priority" else 1
     return min(
         _DEMONSTRATION_SHARE * seconds / seconds_of_a_decision * counted,
         _MOST_DEMONSTRATION_DECISIONS,

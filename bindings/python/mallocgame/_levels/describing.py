@@ -12,7 +12,7 @@ from mallocgame._solve import solve
 
 _BOUND_SECONDS = 60.0
 _PARAMETER = 1  # an origin of buffers
-# Solvers of the order game with complete games for each: what the best known latency of a variant
+# Solvers of the priority game with complete games for each: what the best known latency of a variant
 # is the least of. Counted in games they find the same on every machine.
 _BEST_OF = {"anneal": 2000, "styles": 100}
 
@@ -93,7 +93,7 @@ def describe_variants(program: Program) -> dict[str, dict[str, int]]:
 
 
 def _best_ps(program: Program, hardware: Hardware) -> int:
-    game = Game(program, hardware, game="order")
+    game = Game(program, hardware, game="priority")
     return min(
         solve(game, solver, seconds=0, evaluations=count).report.latency_ps
         for solver, count in _BEST_OF.items()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mallocgame._core import (
-    ORDER_RULES_VERSION,
+    PRIORITY_RULES_VERSION,
     RULES_VERSION,
     Game,
     Hardware,
@@ -30,7 +30,7 @@ from mallocgame._levels.judging import Run
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError, MallocGameError, MissingFileError
 
-GAMES = ("time", "order")
+GAMES = ("time", "priority")
 
 # A solver looks at the clock between two games. What it finds by this factor of its time counts.
 _LATE = 1.05
@@ -45,7 +45,7 @@ class Player:
 
     @staticmethod
     def named(text: str) -> "Player":
-        """Returns the player SOLVER or SOLVER:order. InvalidInputError: there is none."""
+        """Returns the player SOLVER or SOLVER:priority. InvalidInputError: there is none."""
         solver, colon, game = text.partition(":")
         if solver not in solver_names():
             raise InvalidInputError(f"found '{solver}', allowed: {', '.join(solver_names())}")
@@ -84,7 +84,7 @@ class _Job:
             "seed": self.seed,
             "seconds": self.seconds,
             "program": self.level.features.get("fingerprint"),
-            "rules": ORDER_RULES_VERSION if self.player.game == "order" else RULES_VERSION,
+            "rules": PRIORITY_RULES_VERSION if self.player.game == "priority" else RULES_VERSION,
         }
 
 

@@ -1,10 +1,10 @@
 """The two games as a Gymnasium environment.
 
 The time game is made by gymnasium.make("mallocgame/MallocGame-v0", program="resnet50_b1.tpu_v4i"),
-the order game by gymnasium.make("mallocgame/OrderGame-v0", program="resnet50_b1.tpu_v4i").
+the priority game by gymnasium.make("mallocgame/PriorityGame-v0", program="resnet50_b1.tpu_v4i").
 
-An action of the time game is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly; one of the order game is
-5 * candidate + service, of which 0 is Skip, 1 Late, 2 Early, 3 Preload and 4 Split (docs/rules.md).
+An action of the time game is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly; one of the priority game is
+5 * candidate + mode, of which 0 is Skip, 1 Late, 2 Early, 3 Preload and 4 Split (docs/rules.md).
 Which of them are legal is in info["action_mask"] and action_masks(). The reward is the share of the
 all-main latency that the decision saves, so that a return is 1 - latency / all-main latency; with
 reward="score" a return is the score of the plan on its level. Episodes end by themselves; nothing
@@ -68,8 +68,8 @@ class MallocGameEnv(gymnasium.Env):
     without neighbours, occupancy and idle time; quick). All numbers are float32 in [-1, 1];
     docs/train.md says what they mean.
     actions: "full", or "paper" without CopyEarly.
-    game: "time", or "order" for the order game, which shows the `candidates` most important runs.
-    bytes_weight, time_weight: what makes a run of the order game important; as Game's.
+    game: "time", or "priority" for the priority game, which shows the `candidates` most important runs.
+    bytes_weight, time_weight: what makes a run of the priority game important; as Game's.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
     min_buffer_bytes, keep_free: as Game's.
     prices: "compiler", those that the program has, or "calibrated", as calibrated() makes them.

@@ -22,10 +22,10 @@ def register() -> None:
             vector_entry_point="mallocgame.envs.vector:VectorEnv",
         )
         registration.register(
-            "mallocgame/OrderGame-v0",
+            "mallocgame/PriorityGame-v0",
             entry_point="mallocgame.envs.gym:MallocGameEnv",
             vector_entry_point="mallocgame.envs.vector:VectorEnv",
-            kwargs={"game": "order"},
+            kwargs={"game": "priority"},
         )
         registration.register(
             "mallocgame/Placement-v0", entry_point="mallocgame.envs.placement:PlacementEnv"

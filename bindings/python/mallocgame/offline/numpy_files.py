@@ -135,7 +135,7 @@ def _new_index(episode: Episode) -> dict[str, Any]:
 
 def _parts(size: int, actions: int) -> list[dict[str, Any]]:
     """Returns what an observation of a size consists of; nothing where that is not known."""
-    for kind, game in itertools.product(OBSERVATIONS, ("time", "order")):
+    for kind, game in itertools.product(OBSERVATIONS, ("time", "priority")):
         parts = layout(settings_of(kind, {}), actions, game)
         if parts[-1].offset + math.prod(parts[-1].shape) != size:
             continue

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mallocgame._core import PREFETCH, WRITE_BACK, Plan
+from mallocgame._core import PREFETCH, EVICTION, Plan
 
 # The kinds of stays in fast memory, by how the bytes come and go, and their colours. The page's
 # style sheet has the same (light) colours, and its scripts the same order.
 KINDS = {
     "preloaded": "#646e7b",
     "prefetched": "#0067a3",
-    "written back": "#b84f00",
+    "evicted": "#b84f00",
     "only in fast memory": "#00795a",
 }
 _PRELOADED, _PREFETCHED, _WRITTEN_BACK, _ONLY_FAST = range(len(KINDS))
@@ -42,7 +42,7 @@ def residence_kinds(plan: Plan) -> np.ndarray:
     moves = plan.copies
     kinds = np.full(len(plan.residences), _ONLY_FAST)
     # Later lines override earlier ones, so they go from the weakest to the strongest.
-    kinds[moves["residence"][moves["kind"] == WRITE_BACK]] = _WRITTEN_BACK
+    kinds[moves["residence"][moves["kind"] == EVICTION]] = _WRITTEN_BACK
     kinds[moves["residence"][moves["kind"] == PREFETCH]] = _PREFETCHED
     kinds[moves["residence"][moves["preload"]]] = _PRELOADED
     return kinds

@@ -28,7 +28,7 @@ def placement(
     program: Program | str | os.PathLike[str],
     hierarchy: Hierarchy | str | os.PathLike[str] | None = None,
     hardware: Hardware | None = None,
-    game: Literal["time", "order"] = "time",
+    game: Literal["time", "priority"] = "time",
 ) -> Placement:
     """Makes the placement problem of a program.
 
@@ -37,18 +37,18 @@ def placement(
     of the baseline's map.
     hardware: of the game; None is the program's own.
     game: "time" has a level for each tensor, fast or main memory; everything in fast memory as far
-    as that is legal is the baseline's map. "order" has one for each run of a buffer's accesses, how
-    the order game serves it; the baseline's map is that of XLA's plan or, where that is not known,
+    as that is legal is the baseline's map. "priority" has one for each run of a buffer's accesses, how
+    the priority game serves it; the baseline's map is that of XLA's plan or, where that is not known,
     of the plan of the solver rent.
 
-    InvalidInputError: beside a hierarchy a hardware or the order game is given, there is no such
+    InvalidInputError: beside a hierarchy a hardware or the priority game is given, there is no such
     preset, or the last level does not hold the program.
     """
-    _arguments.one_of("game", game, ("time", "order"))
+    _arguments.one_of("game", game, ("time", "priority"))
     loaded = program if isinstance(program, Program) else load_program(program)
     if hierarchy is not None:
         if hardware is not None or game != "time":
-            found = "a hardware" if hardware is not None else "the order game"
+            found = "a hardware" if hardware is not None else "the priority game"
             raise InvalidInputError(
                 f"placement: found a hierarchy and {found}, allowed: one of them"
             )
@@ -61,7 +61,7 @@ def placement(
         return Placement.of_game(Game(loaded, hardware=hardware), xla_ps)
     plan = solve(loaded, "rent", hardware=hardware, seconds=0).plan if xla is None else xla
     # With fewer candidates a run has its turn later than its map says.
-    played = Game(loaded, hardware=hardware, game="order", candidates=MAX_CANDIDATES)
+    played = Game(loaded, hardware=hardware, game="priority", candidates=MAX_CANDIDATES)
     return Placement.of_game(played, xla_ps, plan)
 
 

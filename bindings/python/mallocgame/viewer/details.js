@@ -54,7 +54,7 @@ function describePoint(plan, {panel, tick, box, copy}, picture) {
   }
   if (copy) {
     return [
-      `${copy.kind === PREFETCH ? 'Prefetch' : 'Write-back'} of ${bufferName(copy.buffer)}`,
+      `${copy.kind === PREFETCH ? 'Prefetch' : 'Eviction'} of ${bufferName(copy.buffer)}`,
       shortBytes(copy.bytes),
       `window: ${ticksText(copy.begin, copy.end)}`,
       `takes ${shortTime(copy.bytes / 2 ** 20 * HARDWARE.copy_ps_per_mib)} of the channel`,

@@ -1,12 +1,12 @@
 // The game as a film: which decision is next, what was legal, what was chosen, and the latency
-// after each. A time game's decisions stand in the order of time. An order game's do not, so it is
+// after each. A time game's decisions stand in the order of time. A priority game's do not, so it is
 // at no tick.
 
 const IN_TIME_ORDER = GAME && GAME.kind === 'time';
 
 /**
  * Null where no game is shown. `step` decisions have been made; `tick` is that of the next, null
- * after the last and in an order game.
+ * after the last and in a priority game.
  */
 const film = GAME && {
   step: GAME.action.length,
@@ -132,7 +132,7 @@ function describeAccess(step) {
   ];
 }
 
-/** The runs of accesses that an order game shows, each with its legal actions. */
+/** The runs of accesses that a priority game shows, each with its legal actions. */
 function describeCandidates(step) {
   const heading =
       `${step + 1} of ${film.length}: which of these runs of accesses is next, and how ` +
@@ -143,7 +143,7 @@ function describeCandidates(step) {
     const where = ticks[0] === ticks[1] ? `tick ${ticks[0]}` : `ticks ${ticks[0]} to ${ticks[1]}`;
     const actions = GAME.actions.map((_, action) => action)
                         .filter(
-                            action => Math.floor(action / GAME.services) === candidate &&
+                            action => Math.floor(action / GAME.modes) === candidate &&
                                 (GAME.legal[step] >> action) & 1);
     return [
       element(

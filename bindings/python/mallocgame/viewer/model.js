@@ -15,9 +15,9 @@ const KINDS = [
   {name: 'preloaded', colour: '--preloaded', text: 'preloaded: there before the program starts'},
   {name: 'prefetched', colour: '--prefetched', text: 'prefetched from main memory'},
   {
-    name: 'written back',
+    name: 'evicted',
     colour: '--written-back',
-    text: 'made here, then written back to main memory'
+    text: 'made here, then evicted to main memory'
   },
   {
     name: 'only in fast memory',

@@ -1,0 +1,377 @@
+#include "mallocgame/game/priority/arrangement.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "mallocgame/base/error.h"
+#include "mallocgame/base/rounding.h"
+
+namespace mallocgame {
+namespace {
+
+constexpr Tick kBlock = 16;  // ticks
+__extension__ using Int128 = __int128;
+
+}  // namespace
+
+ArrangementTables::ArrangementTables(const Game& of)
+    : game(of), program(of.program()), tables(of.tables()), may_be_fast(tables.decisions.size(), 1),
+      replaceable(program.ticks(), 0) {
+  FindScopes();
+  first.assign(tables.buffers.size() + 1, 0);
+  for (const Decision& d : tables.decisions) ++first[d.buffer + 1];
+  for (size_t b = 1; b < first.size(); ++b) first[b] += first[b - 1];
+  by_buffer.resize(tables.decisions.size());
+  std::vector<int32_t> next(first.begin(), first.end());
+  for (size_t d = 0; d < tables.decisions.size(); ++d) {
+    by_buffer[next[tables.decisions[d].buffer]++] = static_cast<int32_t>(d);
+    may_be_fast[d] = !tables.decisions[d].forbidden;
+  }
+  for (size_t d = 0; d < tables.decisions.size(); ++d) {
+    const Decision& write = tables.decisions[d];
+    if (write.source < 0 || !Replaceable(write.tick)) continue;
+    replaceable[write.tick] = 1;
+    // The operand is read in main memory, by the prefetch or by the plain copy itself.
+    may_be_fast[write.source] = 0;
+  }
+}
+
+void ArrangementTables::FindScopes() {
+  for (Tick t = 0; t <= program.ticks(); ++t) {
+    scopes.push_back(program.scope_at(t));
+    passes.push_back(program.regions()[program.region_at(t)].trips);
+    scope_ends.push_back(t > 0 && program.scope_end(t - 1) == t);
+  }
+}
+
+// A plain copy of a buffer that is never written can be replaced: a prefetch may fill its result at
+// any time.
+bool ArrangementTables::Replaceable(Tick tick) const {
+  const auto d = std::find_if(tables.decisions.begin() + tables.first_decision[tick],
+                              tables.decisions.begin() + tables.first_decision[tick + 1],
+                              [](const Decision& write) { return write.source >= 0; });
+  const Decision& source = tables.decisions[d->source];
+  if (d->forbidden || source.forbidden || tables.buffers[source.buffer].undefined) return false;
+  const auto operand = decisions_of(source.buffer);
+  return std::none_of(operand.begin(), operand.end(),
+                      [this](int32_t i) { return tables.decisions[i].writes; });
+}
+
+bool ArrangementTables::CanBePreloaded(int32_t buffer) const {
+  const Decision& d = decision(buffer, 0);
+  return tables.buffers[buffer].preloadable && d.kind != AccessKind::kWrite;
+}
+
+std::optional<PlannedResidence> ArrangementTables::Plan(int32_t buffer, int32_t first_position,
+                                                        int32_t last_position, bool preload) const {
+  const auto of = decisions_of(buffer);
+  PlannedResidence planned;
+  planned.buffer = buffer;
+  planned.first = first_position;
+  planned.last = last_position;
+  planned.preload = preload;
+  const Decision& from = tables.decisions[of[first_position]];
+  const Decision& to = tables.decisions[of[last_position]];
+  if (preload && (first_position > 0 || !CanBePreloaded(buffer))) return std::nullopt;
+  planned.need = preload ? 0 : from.tick;
+  planned.end = to.tick + 1;
+  planned.scope = scopes[planned.need];
+  for (int32_t i = first_position; i <= last_position; ++i) {
+    const Decision& d = tables.decisions[of[i]];
+    if (!may_be_fast[of[i]] || (d.replaced_only && i > first_position)) return std::nullopt;
+    if (d.kind == AccessKind::kLoopEntry) {
+      planned.end = std::max(planned.end, d.loop_exit);
+      if (d.writes) planned.written = std::max(planned.written, d.loop_exit);
+    } else if (d.writes) {
+      planned.written = std::max(planned.written, d.tick + 1);
+    }
+    // A residence that lies in a loop's body serves no access behind it, and one that comes from
+    // outside enters a loop at its entry only.
+    if (i > first_position && d.tick >= program.scope_end(planned.need)) return std::nullopt;
+  }
+  const Tick scope_end = program.scope_end(planned.need);
+  if (planned.end > scope_end) return std::nullopt;
+  const auto size = static_cast<int32_t>(of.size());
+  if (last_position + 1 < size && tables.decisions[of[last_position + 1]].tick < planned.end)
+    return std::nullopt;  // an access inside the loop is left out
+  if (from.kind == AccessKind::kWrite && !preload) {
+    if (replaceable[from.tick] != 0 && from.source >= 0) {
+      if (first_position == last_position) return std::nullopt;  // nothing reads the copy
+      const Tick need = tables.decisions[of[first_position + 1]].tick;
+      if (program.instruction(from.tick).region == program.region_at(need)) {
+        planned.replaces = from.tick;
+        planned.need = need;
+        planned.written = std::max(planned.written, need + 1);  // It is there for that access.
+        planned.fetched = true;
+      }
+    }
+    if (from.replaced_only && planned.replaces < 0) return std::nullopt;
+  } else if (!preload) {
+    planned.fetched = !tables.buffers[buffer].undefined;
+    for (int32_t i = 0; i < first_position; ++i) planned.fetched |= tables.decisions[of[i]].writes;
+  }
+  planned.earliest_fetch = planned.fetched ? EarliestFetch(planned) : planned.need;
+  planned.latest_fetch = planned.fetched ? LatestFetch(planned) : planned.need;
+
+  if (planned.written < 0) return planned;
+  const bool has_next = last_position + 1 < size;
+  const Decision* next = has_next ? &tables.decisions[of[last_position + 1]] : nullptr;
+  const BufferId id = tables.buffers[buffer].id;
+  if (next != nullptr && next->tick < scope_end) {
+    if (next->kind != AccessKind::kWrite) planned.eviction_deadline = next->tick;
+  } else if (next != nullptr || CarriedAround(program, id, from.tick)) {
+    planned.eviction_deadline = scope_end;
+  } else if (program.buffer(id).is_output) {
+    planned.eviction_deadline = program.ticks();
+  }
+  // An eviction must begin in the scope of its residence.
+  if (planned.eviction_deadline >= 0 && planned.written >= scope_end && scope_end < program.ticks())
+    return std::nullopt;
+  return planned;
+}
+
+Tick ArrangementTables::EarliestFetch(const PlannedResidence& planned) const {
+  const Tick need = planned.need;
+  if (need == 0 || scopes[need - 1] != planned.scope) return need;
+  const Tick earliest = program.segment_begin(need - 1);
+  if (planned.replaces >= 0) {
+    return program.instruction(planned.replaces).region == program.instruction(earliest).region
+               ? earliest
+               : need;
+  }
+  for (int32_t i = planned.first; i-- > 0;) {
+    const Decision& d = decision(planned.buffer, i);
+    if (d.writes) return std::min(need, std::max(earliest, d.tick + 1));
+  }
+  return earliest;
+}
+
+Tick ArrangementTables::LatestFetch(const PlannedResidence& planned) const {
+  const std::vector<int64_t>& idle = tables.fast_idle_before;
+  const int64_t copy_ps = tables.buffers[planned.buffer].copy_ps;
+  Tick latest = planned.need;
+  while (latest > planned.earliest_fetch && idle[planned.need] - idle[latest] < copy_ps) --latest;
+  return latest;
+}
+
+Arrangement::Arrangement(const ArrangementTables& tables)
+    : tables_(&tables), served_by_(tables.tables.decisions.size()),
+      placements_(tables.program.ticks()), idle_(tables.program.ticks()),
+      heads_(tables.program.ticks() / kBlock + 1), counts_(heads_.size()), taken_(heads_.size()) {
+  Clear();
+}
+
+void Arrangement::Clear() {
+  const GameTables& tables = tables_->tables;
+  placed_.clear();
+  boxes_.clear();
+  nodes_.clear();
+  std::fill(served_by_.begin(), served_by_.end(), -1);
+  std::fill(placements_.begin(), placements_.end(), 0);
+  std::fill(heads_.begin(), heads_.end(), -1);
+  std::fill(counts_.begin(), counts_.end(), 0);
+  std::fill(taken_.begin(), taken_.end(), 0);
+  for (size_t t = 0; t < idle_.size(); ++t) {
+    idle_[t] = tables.PriceAt(tables_->game.cost_model(), static_cast<Tick>(t), 0).idle_ps;
+  }
+  compute_ps_ = tables_->game.all_main_ps();
+  preloads_ = 0;
+}
+
+void Arrangement::SetPlacement(Tick tick, uint64_t placement) {
+  const GameTables& tables = tables_->tables;
+  const CostModel& cost_model = tables_->game.cost_model();
+  const int64_t before = tables.PriceAt(cost_model, tick, placements_[tick]).time_ps;
+  const TimeAndIdle after = tables.PriceAt(cost_model, tick, placement);
+  placements_[tick] = placement;
+  idle_[tick] = after.idle_ps;
+  compute_ps_ += (after.time_ps - before) * tables.instructions[tick].trips;
+}
+
+void Arrangement::Serve(int32_t r, bool fast) {
+  const PlannedResidence& planned = placed_[r];
+  const auto of = tables_->decisions_of(planned.buffer);
+  for (int32_t i = planned.first; i <= planned.last; ++i) {
+    const Decision& d = tables_->tables.decisions[of[i]];
+    served_by_[of[i]] = fast ? r : -1;
+    if (d.tick == planned.replaces && i == planned.first) {
+      SetPlacement(d.tick, fast ? kReplaced : 0);
+    } else {
+      SetPlacement(d.tick, placements_[d.tick] ^ uint64_t{1} << d.bit);
+    }
+  }
+}
+
+// Visits each residence that is placed or wanted at some of the blocks of these ticks once, until
+// `visit` returns false.
+template <class Visit>
+void Arrangement::VisitPlaced(Tick begin, Tick end, const Visit& visit) const {
+  const Tick first = begin / kBlock, last = (end - 1) / kBlock;
+  size_t near = 0;
+  for (Tick block = first; block <= last; ++block) near += counts_[block];
+  if (near >= placed_.size()) {
+    for (const Box& box : boxes_) {
+      if (!visit(box)) return;
+    }
+    return;
+  }
+  for (Tick block = first; block <= last; ++block) {
+    for (int32_t n = heads_[block]; n >= 0; n = nodes_[n].next) {
+      const Box& box = boxes_[nodes_[n].placed];
+      if (std::max(first, box.wanted / kBlock) == block && !visit(box)) return;
+    }
+  }
+}
+
+bool Arrangement::IsFree(Tick begin, Tick end, int64_t offset, int64_t top) const {
+  const Game& game = tables_->game;
+  if (offset < 0 || top > game.usable_bytes() || offset % game.hardware().alignment_bytes != 0 ||
+      offset < tables_->tables.reserved.Most(begin, end))
+    return false;
+  bool is_free = true;
+  VisitPlaced(begin, end, [&](const Box& other) {
+    return is_free = other.begin >= end || begin >= other.end || other.offset >= top ||
+                     offset >= other.top;
+  });
+  return is_free;
+}
+
+// Whether there is a tick at which no room is left for it, and so no gap over all of its ticks. Of
+// a long residence this spares the look at all others, which are most of a large program's.
+bool Arrangement::IsFull(const PlannedResidence& planned, Tick begin) const {
+  const int64_t most = tables_->game.usable_bytes() - size(planned);
+  for (Tick block = (begin + kBlock - 1) / kBlock; block <= (planned.end - 1) / kBlock; ++block) {
+    if (taken_[block] > most) return true;
+  }
+  return false;
+}
+
+// Visits the gaps [from, top) between `taken` that hold the residence, by rising offset, until
+// `visit` returns false.
+template <class Visit>
+void Arrangement::VisitGaps(TakenRanges& taken, const PlannedResidence& planned, Tick begin,
+                            const Visit& visit) const {
+  const int64_t capacity = tables_->game.usable_bytes(), bytes = size(planned),
+                alignment = tables_->game.hardware().alignment_bytes;
+  std::sort(taken.begin(), taken.end());
+  taken.emplace_back(capacity, capacity);
+  int64_t free_from = RoundUp(tables_->tables.reserved.Most(begin, planned.end), alignment);
+  for (const auto& [from, top] : taken) {
+    if (from - free_from >= bytes && !visit(free_from, from)) return;
+    free_from = std::max(free_from, RoundUp(top, alignment));
+  }
+}
+
+bool Arrangement::HasRoom(const PlannedResidence& planned, Tick begin) const {
+  if (IsFull(planned, begin)) return false;
+  TakenRanges taken;
+  VisitPlaced(begin, planned.end, [&](const Box& other) {
+    if (other.begin < planned.end && begin < other.end) taken.emplace_back(other.offset, other.top);
+    return true;
+  });
+  bool found = false;
+  VisitGaps(taken, planned, begin, [&found](int64_t, int64_t) {
+    found = true;
+    return false;
+  });
+  return found;
+}
+
+// -1: there is no room.
+int64_t Arrangement::FindOffset(const PlannedResidence& planned, Tick begin) const {
+  if (IsFull(planned, begin)) return -1;
+  // What one would take from a prefetch: its bytes, while the channel is free, before it begins.
+  struct Loss {
+    int64_t offset, top, ps;
+  };
+  const Tick wanted = std::min(begin, planned.latest_fetch), end = planned.end;
+  const std::vector<int64_t>& idle = tables_->tables.fast_idle_before;
+  const auto lost = [&idle](Tick from, Tick to) { return from < to ? idle[to] - idle[from] : 0; };
+  TakenRanges taken;
+  absl::InlinedVector<Loss, 64> losses;
+  VisitPlaced(wanted, end, [&](const Box& other) {
+    if (other.begin < end && begin < other.end) {
+      taken.emplace_back(other.offset, other.top);
+    } else if (const int64_t ps = lost(std::max(wanted, other.begin), std::min(begin, other.end)) +
+                                  lost(std::max(other.wanted, begin), std::min(other.begin, end));
+               ps > 0) {
+      losses.push_back({other.offset, other.top, ps});
+    }
+    return true;
+  });
+  const int64_t bytes = size(planned), alignment = tables_->game.hardware().alignment_bytes;
+  int64_t best = -1, smallest = 0;
+  // Exact, so that it doesn't matter in which order the others were placed.
+  Int128 least = 0;
+  const auto consider = [&](int64_t offset, int64_t gap) {
+    Int128 loss = 0;
+    for (const Loss& by : losses) {
+      const int64_t shared = std::min(by.top, offset + bytes) - std::max(by.offset, offset);
+      if (shared > 0) loss += static_cast<Int128>(shared) * by.ps;
+    }
+    const bool more = loss > least || (loss == least && gap >= smallest);
+    if (best >= 0 && more) return;
+    best = offset;
+    smallest = gap;
+    least = loss;
+  };
+  VisitGaps(taken, planned, begin, [&](int64_t from, int64_t top) {
+    consider(from, top - from);
+    if (!losses.empty()) consider((top - bytes) / alignment * alignment, top - from);
+    return true;
+  });
+  return best;
+}
+
+bool Arrangement::Place(const PlannedResidence& planned, Tick begin, int64_t offset) {
+  if (!IsFree(begin, planned.end, offset, offset + size(planned))) {
+    offset = FindOffset(planned, begin);
+    if (offset < 0) return false;
+  }
+  PlaceAt(planned, begin, offset);
+  return true;
+}
+
+void Arrangement::PlaceAt(const PlannedResidence& planned, Tick begin, int64_t offset) {
+  const auto r = static_cast<int32_t>(placed_.size());
+  placed_.push_back(planned);
+  placed_.back().offset = offset;
+  placed_.back().begin = begin;
+  const Tick wanted = std::min(begin, planned.latest_fetch);
+  boxes_.push_back({wanted, begin, planned.end, offset, offset + size(planned)});
+  for (Tick block = wanted / kBlock; block <= (planned.end - 1) / kBlock; ++block) {
+    nodes_.push_back({r, heads_[block]});
+    heads_[block] = static_cast<int32_t>(nodes_.size()) - 1;
+    ++counts_[block];
+    if (block * kBlock >= begin) taken_[block] += size(planned);
+  }
+  preloads_ += planned.preload;
+  Serve(r, true);
+}
+
+void Arrangement::Undo() {
+  MG_CHECK(!placed_.empty());
+  const auto r = static_cast<int32_t>(placed_.size()) - 1;
+  Serve(r, false);
+  const PlannedResidence& planned = placed_.back();
+  preloads_ -= planned.preload;
+  for (Tick block = (planned.end - 1) / kBlock; block >= boxes_.back().wanted / kBlock; --block) {
+    heads_[block] = nodes_.back().next;
+    nodes_.pop_back();
+    --counts_[block];
+    if (block * kBlock >= planned.begin) taken_[block] -= size(planned);
+  }
+  placed_.pop_back();
+  boxes_.pop_back();
+}
+
+int64_t Arrangement::TakenBytes(Tick tick) const {
+  int64_t taken = 0;
+  for (int32_t n = heads_[tick / kBlock]; n >= 0; n = nodes_[n].next) {
+    const Box& box = boxes_[nodes_[n].placed];
+    if (box.begin <= tick && tick < box.end) taken += box.top - box.offset;
+  }
+  return taken;
+}
+
+}  // namespace mallocgame

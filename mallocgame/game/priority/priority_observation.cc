@@ -1,0 +1,508 @@
+#include "mallocgame/game/priority/priority_observation.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <string_view>
+
+#include "mallocgame/game/feature_scale.h"
+#include "mallocgame/game/tables.h"
+
+namespace mallocgame {
+namespace {
+
+using scale::Bytes;
+using scale::Count;
+using scale::Part;
+using scale::Ratio;
+using scale::Share;
+using scale::Ticks;
+using scale::Time;
+
+// The four kinds of accesses stand in the order of AccessKind; what changes during a game comes
+// last.
+constexpr Feature kCandidateFeatures[] = {
+    {"present", "1; 0 if there is no such run, and then all else is 0"},
+    {"reads", "log2(1 + its accesses that read the buffer) / 16"},
+    {"updates", "log2(1 + its accesses that update the buffer in place) / 16"},
+    {"writes", "log2(1 + its accesses that write the buffer) / 16"},
+    {"loop_entries", "log2(1 + its accesses that are entries of loops that carry the buffer) / 16"},
+    {"share", "size of the buffer / capacity of fast memory"},
+    {"bytes", "bytes(size of the buffer)"},
+    {"copy_time", "time(one transfer of the buffer)"},
+    {"trips", "log2(how often its first access runs) / 16"},
+    {"saving", "time(an estimate of what fast memory saves, alone)"},
+    {"saving_per_copy", "s / (|s| + c), where s is the saving and c one transfer"},
+    {"rank", "its place among all runs of the game by importance, from 0 for the first to 1"},
+    {"begin", "share of the all-main time that lies before its first access"},
+    {"end", "share of the all-main time that lies before the end of its residence"},
+    {"held", "time(all-main time from its first access to the end of its residence)"},
+    {"ticks", "ticks(from its first access to the end of its residence)"},
+    {"late_lead", "ticks(from the begin of Late's residence to the first tick that needs it)"},
+    {"early_lead", "ticks(from the begin of Early's residence to the first tick that needs it)"},
+    {"early_stay", "ticks(by which Early's residence ends later, for the eviction)"},
+    {"fetched", "1 if a prefetch fills its residence, unless that is preloaded"},
+    {"eviction", "1 if its residence is evicted"},
+    {"replaces", "1 if its prefetch takes the place of a plain copy"},
+    {"placeable", "1 if some valid plan serves it by one residence"},
+    {"preloadable", "1 if its residence may be filled before the program starts"},
+    {"splits", "1 if it can be split"},
+    {"required", "1 if the caller requires fast memory for some access of it"},
+    {"is_output", "1 if the buffer's last value must be in main memory at the end"},
+    {"accesses_before", "log2(1 + accesses of the buffer before it) / 16"},
+    {"accesses_after", "log2(1 + accesses of the buffer after it) / 16"},
+    {"fast_before", "1 if the access of the buffer before it is served from fast memory"},
+    {"fast_after", "1 if the access of the buffer after it is served from fast memory"},
+};
+
+constexpr Feature kActionFeatures[] = {
+    {"legal", "1; 0 if the action is illegal, and then all else is 0"},
+    {"places", "1 if it places a residence; else what follows is 0"},
+    {"saved",
+     "time(what the action saves, all trips, less the stalls as far as they are known), which is "
+     "its reward, but at the end of the game, where the other stalls show"},
+    {"saved_share", "s / (|s| + m / 256), where s is that time and m the all-main latency"},
+    {"space",
+     "log2(1 + 2^32 x) / 32, where x is the residence's share of all bytes of fast memory over all "
+     "of the all-main time"},
+    {"saved_per_space", "y / (y + 1), where y is saved / the all-main latency / x, at least 0"},
+    {"lead", "ticks(from the residence's begin to the first tick that needs it)"},
+    {"copies", "time(its prefetch and its eviction, all trips)"},
+    {"slack",
+     "x / (x + c), where c is its prefetch and x the time that the channel has left for it, before "
+     "it is needed, without delaying others: below 1/2 the program stalls; 1 without a prefetch"},
+    {"full", "the mean share of fast memory that is taken while it lies there"},
+    {"demand",
+     "x / (x + 1), where x is the mean share of fast memory that open runs, its own too, wish for "
+     "while it lies there"},
+    {"excess",
+     "x / (x + 1), where x is the mean of the part above 1 of what is taken and wished for "
+     "together"},
+    {"contention",
+     "x / (x + y), where x is the time of the prefetches that open runs, its own too, wish for "
+     "between the residence's begin and the first tick that needs it, and y the idle time there, "
+     "less the copies that are due; 0 without a prefetch"},
+    {"space_rent", "time(the price of the bytes and ticks that it takes); 0 if prices are unknown"},
+    {"channel_rent", "time(the price of its copies); 0 if prices are unknown"},
+    {"profit",
+     "(s - r) / (|s| + r), where s is what the action saves and r the sum of both rents; 0 if "
+     "prices are unknown"},
+};
+
+constexpr Feature kScalarFeatures[] = {
+    {"progress", "decisions made / the most there can be"},
+    {"return", "1 - latency so far / all-main latency"},
+    {"stalled", "stalls so far / all-main latency"},
+    {"taken", "the mean share of fast memory that is taken over the all-main time"},
+    {"residences", "log2(1 + residences placed) / 16"},
+    {"open", "log2(1 + open runs) / 16"},
+    {"rank", "the place of the first candidate among all runs of the game; 1 if there is none"},
+    {"preloads_left", "share of the preloads that are left"},
+    {"capacity", "bytes(capacity of fast memory)"},
+    {"runs", "log2(1 + runs of the game) / 16"},
+    {"all_main", "time(all-main latency)"},
+    {"priced", "1 if prices are known"},
+};
+
+consteval size_t CandidateColumn(std::string_view name) {
+  return ColumnOf(kCandidateFeatures, name);
+}
+consteval size_t ActionColumn(std::string_view name) { return ColumnOf(kActionFeatures, name); }
+consteval size_t ScalarColumn(std::string_view name) { return ColumnOf(kScalarFeatures, name); }
+constexpr int kCandidateColumns = std::size(kCandidateFeatures);
+constexpr int kActionColumns = std::size(kActionFeatures);
+constexpr int kScalarColumns = std::size(kScalarFeatures);
+
+// Adds `height` over the stretch [begin, end) of a line of cells of length 1, which `stride` floats
+// lie apart, in the form that SumUp makes means of.
+void AddStretch(float begin, float end, float height, int cells, int stride, float* steps) {
+  const auto add = [&](float at, float step) {
+    const int cell = std::min(static_cast<int>(at), cells - 1);
+    const float inside = std::min(1.0F, at - static_cast<float>(cell));
+    steps[cell * stride] += step * (1.0F - inside);
+    if (cell + 1 < cells) steps[(cell + 1) * stride] += step * inside;
+  };
+  add(begin, height);
+  add(end, -height);
+}
+
+// Makes the mean height in each cell of what AddStretch has added.
+void SumUp(int cells, int stride, float* steps) {
+  for (int cell = 1; cell < cells; ++cell) steps[cell * stride] += steps[(cell - 1) * stride];
+}
+
+// A sum of floats may be a little outside.
+float Clamped(float share) { return std::clamp(share, 0.0F, 1.0F); }
+
+}  // namespace
+
+absl::Span<const Feature> CandidateFeatures() { return kCandidateFeatures; }
+absl::Span<const Feature> PriorityActionFeatures() { return kActionFeatures; }
+absl::Span<const Feature> PriorityScalarFeatures() { return kScalarFeatures; }
+
+PriorityObserver::PriorityObserver(const Game& game, const ObservationOptions& options,
+                                   std::shared_ptr<const PriceSums> prices)
+    : game_(game), tables_(game.priority_tables()), options_(options), prices_(std::move(prices)) {
+  const GameTables& tables = game.tables();
+  for (Tick t = 0; t <= game.program().ticks(); ++t) position_.push_back(tables_.position(t));
+  for (const GameBuffer& buffer : tables.buffers)
+    shares_.push_back(Share(buffer.size_bytes, game.usable_bytes()));
+  MakeRows();
+}
+
+void PriorityObserver::MakeRows() {
+  const GameTables& tables = game_.tables();
+  const Program& program = game_.program();
+  const auto runs = static_cast<int64_t>(tables_.runs.size());
+  rows_.assign(tables_.runs.size() * kCandidateColumns, 0.0F);
+  for (int64_t r = 0; r < runs; ++r) {
+    const Run& run = tables_.runs[r];
+    const GameBuffer& b = tables.buffers[run.buffer];
+    const auto accesses = static_cast<int32_t>(tables_.arrangement.decisions_of(run.buffer).size());
+    std::array<int64_t, 4> kinds = {};
+    for (int32_t i = run.first; i <= run.last; ++i)
+      ++kinds[static_cast<size_t>(tables_.arrangement.decision(run.buffer, i).kind)];
+    const Tick begin = tables_.arrangement.decision(run.buffer, run.first).tick;
+    const Decision& last = tables_.arrangement.decision(run.buffer, run.last);
+    const Tick end = run.placeable ? run.planned.end : std::max(last.tick + 1, last.loop_exit);
+    const PlannedResidence& planned = run.planned;
+    float* row = rows_.data() + r * kCandidateColumns;
+    row[CandidateColumn("present")] = 1.0F;
+    for (size_t kind = 0; kind < kinds.size(); ++kind)
+      row[CandidateColumn("reads") + kind] = Count(kinds[kind] + 1);
+    row[CandidateColumn("share")] = ShareOfMemory(run.buffer);
+    row[CandidateColumn("bytes")] = Bytes(b.size_bytes);
+    row[CandidateColumn("copy_time")] = Time(b.copy_ps);
+    row[CandidateColumn("trips")] = Count(program.trips(begin));
+    row[CandidateColumn("saving")] = Time(run.saving_ps);
+    row[CandidateColumn("saving_per_copy")] = Ratio(run.saving_ps, b.copy_ps);
+    row[CandidateColumn("rank")] = Share(r, runs);
+    row[CandidateColumn("begin")] = static_cast<float>(position_[begin]);
+    row[CandidateColumn("end")] = static_cast<float>(position_[end]);
+    row[CandidateColumn("held")] =
+        Time(tables.all_main_before[end] - tables.all_main_before[begin]);
+    row[CandidateColumn("ticks")] = Ticks(end - begin);
+    if (run.placeable) {
+      row[CandidateColumn("late_lead")] = Ticks(planned.need - run.planned.latest_fetch);
+      row[CandidateColumn("early_lead")] = Ticks(planned.need - run.roomy.earliest_fetch);
+      row[CandidateColumn("early_stay")] = Ticks(run.roomy.end - planned.end);
+      row[CandidateColumn("fetched")] = planned.fetched;
+      row[CandidateColumn("replaces")] = planned.replaces >= 0;
+    }
+    row[CandidateColumn("eviction")] =
+        (run.placeable ? planned : run.preloaded).eviction_deadline >= 0;
+    row[CandidateColumn("placeable")] = run.placeable;
+    row[CandidateColumn("preloadable")] = run.preloadable;
+    row[CandidateColumn("splits")] = run.splits;
+    row[CandidateColumn("required")] = run.required;
+    row[CandidateColumn("is_output")] = program.buffer(b.id).is_output;
+    row[CandidateColumn("accesses_before")] = Count(run.first + 1);
+    row[CandidateColumn("accesses_after")] = Count(accesses - run.last);
+  }
+}
+
+void PriorityObserver::Write(const PriorityState& state, float* out) const {
+  const ActionSet legal = state.legal_actions();
+  const int actions = game_.num_actions(), columns = options_.columns();
+  const Pressure pressure = PressureOf(state);
+  WriteCandidates(state, out);
+  out += (game_.options().candidates + options_.neighbours) * kCandidateColumns;
+  WriteActions(state, legal, pressure, out);
+  out += actions * kActionColumns;
+  if (columns > 0) {
+    WriteOccupancy(state.arrangement(), out);
+    out += columns * options_.address_cells;
+    WriteIdle(state, out);
+    out += columns * 2;
+    WriteDemand(state, out);
+    out += columns * 2;
+  }
+  WriteScalars(state, pressure, out);
+  out += kScalarColumns;
+  for (int a = 0; a < actions; ++a) out[a] = legal.Has(a) ? 1.0F : 0.0F;
+}
+
+PriorityObserver::Pressure PriorityObserver::PressureOf(const PriorityState& state) const {
+  std::array<float, kPieces> steps = {};
+  for (const PlannedResidence& placed : state.arrangement().placed()) {
+    AddStretch(PositionIn(static_cast<int>(kPieces), placed.begin),
+               PositionIn(static_cast<int>(kPieces), placed.end), ShareOfMemory(placed.buffer),
+               kPieces, 1, steps.data());
+  }
+  constexpr double kShare = static_cast<double>(kPieces) / PriorityTables::kSpaceUnits;
+  Pressure pressure;
+  float taken = 0;
+  int64_t space = 0, copies = 0;
+  for (Pieces* pieces : {&pressure.taken, &pressure.wanted, &pressure.excess, &pressure.copies})
+    pieces->before[0] = 0;
+  for (size_t piece = 0; piece < kPieces; ++piece) {
+    const auto add = [piece](Pieces& pieces, double amount) {
+      pieces.before[piece + 1] = pieces.before[piece] + amount;
+    };
+    taken += steps[piece];
+    space += state.wanted_space().step(piece);
+    copies += state.wanted_copies().step(piece);
+    const double taken_share = Clamped(taken), wanted_share = kShare * static_cast<double>(space);
+    add(pressure.taken, taken_share);
+    add(pressure.wanted, wanted_share);
+    add(pressure.excess, std::max(0.0, taken_share + wanted_share - 1));
+    add(pressure.copies, static_cast<double>(copies));
+  }
+  return pressure;
+}
+
+PriorityObserver::Place::Place(double position)
+    : piece(std::min(static_cast<size_t>(position * static_cast<double>(kPieces)), kPieces - 1)),
+      part(position * static_cast<double>(kPieces) - static_cast<double>(piece)) {}
+
+double PriorityObserver::Between(const Pieces& pieces, const Place& begin, const Place& end) {
+  const auto until = [&pieces](const Place& place) {
+    const double before = pieces.before[place.piece];
+    return before + place.part * (pieces.before[place.piece + 1] - before);
+  };
+  return std::max(0.0, until(end) - until(begin));
+}
+
+void PriorityObserver::WriteCandidates(const PriorityState& state, float* out) const {
+  const int count = game_.options().candidates + options_.neighbours;
+  int written = 0;
+  for (int32_t r = state.candidates()[0]; r >= 0 && written < count;
+       r = state.NextOpen(r), ++written) {
+    float* row = out + written * kCandidateColumns;
+    std::memcpy(row, rows_.data() + static_cast<size_t>(r) * kCandidateColumns,
+                kCandidateColumns * sizeof(float));
+    const Run& run = tables_.runs[r];
+    const auto of = tables_.arrangement.decisions_of(run.buffer);
+    const auto served = state.arrangement().served_by();
+    if (run.first > 0) row[CandidateColumn("fast_before")] = served[of[run.first - 1]] >= 0;
+    if (run.last + 1 < static_cast<int32_t>(of.size()))
+      row[CandidateColumn("fast_after")] = served[of[run.last + 1]] >= 0;
+  }
+  std::fill(out + written * kCandidateColumns, out + count * kCandidateColumns, 0.0F);
+}
+
+// For each candidate, the time that the channel has left before its residence is needed, without
+// delaying what is due already. What is due at a tick must be done in the time that the segment's
+// instructions left to the channel until then.
+PriorityObserver::Slacks PriorityObserver::SlacksOf(const PriorityState& state) const {
+  struct Deadline {
+    Tick tick;
+    size_t candidate;
+  };
+  Slacks slacks = {};
+  std::array<Deadline, kMaxCandidates> deadlines;
+  size_t count = 0;
+  for (size_t i = 0; i < state.candidates().size() && state.candidates()[i] >= 0; ++i) {
+    const Run& run = tables_.runs[state.candidates()[i]];
+    if (!run.placeable || !run.planned.fetched) continue;
+    // Sorted by tick.
+    const Deadline deadline = {PriorityState::DueAt(run.planned), i};
+    size_t place = count++;
+    for (; place > 0 && deadlines[place - 1].tick > deadline.tick; --place)
+      deadlines[place] = deadlines[place - 1];
+    deadlines[place] = deadline;
+  }
+  for (size_t first = 0; first < count;) {
+    const int32_t segment = tables_.segment_of[deadlines[first].tick];
+    const Tick end = tables_.segment_begin[segment + 1];
+    Tick t = tables_.segment_begin[segment];
+    int64_t left = 0;
+    const auto least_until = [&](Tick until) {
+      int64_t least = std::numeric_limits<int64_t>::max();
+      for (; t < until; ++t) {
+        left += state.arrangement().idle_ps(t) - state.due_ps(t);
+        least = std::min(least, left);
+      }
+      return least;
+    };
+    // The least time left before each deadline, and from it on.
+    std::array<int64_t, kMaxCandidates> before, behind;
+    before[first] = std::min<int64_t>(0, least_until(deadlines[first].tick));
+    size_t last = first;
+    for (; last < count && deadlines[last].tick < end; ++last) {
+      const bool more = last + 1 < count && deadlines[last + 1].tick < end;
+      behind[last] = least_until(more ? deadlines[last + 1].tick : end);
+      if (more) before[last + 1] = std::min(before[last], behind[last]);
+    }
+    for (size_t i = last; i-- > first;) {
+      if (i + 1 < last) behind[i] = std::min(behind[i], behind[i + 1]);
+      slacks[deadlines[i].candidate] = std::max<int64_t>(0, behind[i] - before[i]);
+    }
+    first = last;
+  }
+  return slacks;
+}
+
+void PriorityObserver::WriteActions(const PriorityState& state, const ActionSet& legal,
+                                    const Pressure& pressure, float* out) const {
+  std::fill(out, out + game_.num_actions() * kActionColumns, 0.0F);
+  const Slacks slacks = SlacksOf(state);
+  int64_t saved = 0;
+  for (const int action : legal) {
+    const size_t candidate = action / kActionModes;
+    const auto mode = static_cast<Mode>(action % kActionModes);
+    // Early saves what Late saves, which is the action before it.
+    if (mode != Mode::kEarly || !legal.Has(action - 1)) saved = state.SavingOf(action);
+    float* row = out + action * kActionColumns;
+    row[ActionColumn("legal")] = 1.0F;
+    if (mode == Mode::kSkip || mode == Mode::kSplit) continue;
+    const PriorityState::Placing placing = state.PlacingOf(candidate, mode);
+    WriteResidence(placing, saved, slacks[candidate], row);
+    WritePressure(state, placing, pressure, row);
+    if (prices_ != nullptr) WriteRent(placing, saved, row);
+  }
+}
+
+void PriorityObserver::WriteResidence(const PriorityState::Placing& placing, int64_t saved_ps,
+                                      int64_t slack, float* row) const {
+  const PlannedResidence& planned = *placing.planned;
+  const auto all_main = static_cast<double>(std::max<int64_t>(1, game_.all_main_ps()));
+  const double space = static_cast<double>(ShareOfMemory(planned.buffer)) *
+                       (position_[planned.end] - position_[placing.begin]);
+  const double share = static_cast<double>(saved_ps) / all_main;
+  const int64_t copy_ps = game_.tables().buffers[planned.buffer].copy_ps;
+  const int copies = static_cast<int>(planned.fetched) + (planned.eviction_deadline >= 0 ? 1 : 0);
+  row[ActionColumn("places")] = 1.0F;
+  row[ActionColumn("saved")] = Time(saved_ps);
+  row[ActionColumn("saved_share")] = Ratio(saved_ps, game_.all_main_ps() / 256);
+  row[ActionColumn("space")] = scale::Space(space);
+  row[ActionColumn("saved_per_space")] = Part(share, space);
+  row[ActionColumn("lead")] = Ticks(planned.need - placing.begin);
+  row[ActionColumn("copies")] = Time(copies * copy_ps * tables_.arrangement.passes[planned.need]);
+  row[ActionColumn("slack")] = planned.fetched ? Ratio(slack, copy_ps) : 1.0F;
+}
+
+void PriorityObserver::WritePressure(const PriorityState& state,
+                                     const PriorityState::Placing& placing,
+                                     const Pressure& pressure, float* row) const {
+  const PlannedResidence& planned = *placing.planned;
+  const Place begin(position_[placing.begin]), end(position_[planned.end]);
+  const double length =
+      static_cast<double>(kPieces) * (position_[planned.end] - position_[placing.begin]);
+  if (length > 0) {
+    row[ActionColumn("full")] =
+        std::min(1.0F, static_cast<float>(Between(pressure.taken, begin, end) / length));
+    row[ActionColumn("demand")] = Part(Between(pressure.wanted, begin, end), length);
+    row[ActionColumn("excess")] = Part(Between(pressure.excess, begin, end), length);
+  }
+  if (!planned.fetched) return;
+  const int64_t free =
+      state.FreePs(placing.begin, planned.need) * tables_.arrangement.passes[planned.need];
+  const double copies = Between(pressure.copies, begin, Place(position_[planned.need]));
+  row[ActionColumn("contention")] = Part(copies, static_cast<double>(std::max<int64_t>(0, free)));
+}
+
+void PriorityObserver::WriteRent(const PriorityState::Placing& placing, int64_t saved_ps,
+                                 float* row) const {
+  const PlannedResidence& planned = *placing.planned;
+  const GameBuffer& buffer = game_.tables().buffers[planned.buffer];
+  double channel = 0;
+  if (planned.fetched) channel += prices_->OfCopy(buffer.copy_ps, placing.begin, planned.need);
+  if (planned.eviction_deadline >= 0) {
+    channel += prices_->OfCopy(buffer.copy_ps, planned.written,
+                               std::max(planned.written, planned.eviction_deadline));
+  }
+  const double space = prices_->OfSpace(buffer.size_bytes, placing.begin, planned.end);
+  row[ActionColumn("space_rent")] = scale::Price(space);
+  row[ActionColumn("channel_rent")] = scale::Price(channel);
+  row[ActionColumn("profit")] = scale::Profit(saved_ps, space + channel);
+}
+
+void PriorityObserver::WriteOccupancy(const Arrangement& arrangement, float* out) const {
+  const int columns = options_.columns(), cells = options_.address_cells;
+  if (cells == 0) return;
+  std::fill(out, out + columns * cells, 0.0F);
+  const auto per_cell =
+      static_cast<float>(cells) / static_cast<float>(std::max<int64_t>(1, game_.usable_bytes()));
+  for (const PlannedResidence& placed : arrangement.placed()) {
+    const float low = static_cast<float>(placed.offset) * per_cell;
+    const float high = low + static_cast<float>(arrangement.size(placed)) * per_cell;
+    for (int cell = static_cast<int>(low); cell < cells && static_cast<float>(cell) < high;
+         ++cell) {
+      const float part =
+          std::min(high, static_cast<float>(cell + 1)) - std::max(low, static_cast<float>(cell));
+      AddStretch(PositionIn(columns, placed.begin), PositionIn(columns, placed.end), part, columns,
+                 cells, out + cell);
+    }
+  }
+  for (int cell = 0; cell < cells; ++cell) SumUp(columns, cells, out + cell);
+  for (int i = 0; i < columns * cells; ++i) out[i] = Clamped(out[i]);
+}
+
+void PriorityObserver::WriteIdle(const PriorityState& state, float* out) const {
+  const int columns = options_.columns();
+  std::fill(out, out + columns * 2, 0.0F);
+  // Each tick's time is spread over the columns that it lies in.
+  const auto columns_f = static_cast<float>(columns);
+  const auto per_column = columns_f / static_cast<float>(std::max<int64_t>(1, game_.all_main_ps()));
+  for (Tick t = 0; t < game_.program().ticks(); ++t) {
+    const auto passes = static_cast<float>(tables_.arrangement.passes[t]) * per_column;
+    const float idle = static_cast<float>(state.arrangement().idle_ps(t)) * passes;
+    const float left = idle - static_cast<float>(state.due_ps(t)) * passes;
+    const float begin = PositionIn(columns, t), end = PositionIn(columns, t + 1);
+    int column = std::min(static_cast<int>(begin), columns - 1);
+    if (end <= static_cast<float>(column + 1) || column + 1 == columns) {
+      out[2 * column] += idle;
+      out[2 * column + 1] += left;
+      continue;
+    }
+    for (float from = begin; from < end && column < columns; ++column) {
+      const float to = std::min(end, static_cast<float>(column + 1));
+      const float part = (to - from) / (end - begin);
+      out[2 * column] += idle * part;
+      out[2 * column + 1] += left * part;
+      from = to;
+    }
+  }
+  for (int i = 0; i < columns * 2; ++i) out[i] = std::clamp(out[i], -1.0F, 1.0F);
+}
+
+void PriorityObserver::WriteDemand(const PriorityState& state, float* out) const {
+  const int columns = options_.columns();
+  std::fill(out, out + columns * 2, 0.0F);
+  for (const PlannedResidence& placed : state.arrangement().placed()) {
+    AddStretch(PositionIn(columns, placed.begin), PositionIn(columns, placed.end),
+               ShareOfMemory(placed.buffer), columns, 2, out);
+  }
+  for (int32_t r = state.candidates()[0]; r >= 0; r = state.NextOpen(r)) {
+    const Run& run = tables_.runs[r];
+    if (!run.placeable && !run.preloadable) continue;
+    const Tick begin = run.placeable ? run.planned.latest_fetch : 0;
+    const Tick end = run.placeable ? run.planned.end : run.preloaded.end;
+    AddStretch(PositionIn(columns, begin), PositionIn(columns, end), ShareOfMemory(run.buffer),
+               columns, 2, out + 1);
+  }
+  SumUp(columns, 2, out);
+  SumUp(columns, 2, out + 1);
+  for (int column = 0; column < columns; ++column) {
+    out[2 * column] = Clamped(out[2 * column]);
+    const float wanted = std::max(0.0F, out[2 * column + 1]);
+    out[2 * column + 1] = wanted / (1.0F + wanted);
+  }
+}
+
+void PriorityObserver::WriteScalars(const PriorityState& state, const Pressure& pressure,
+                                    float* out) const {
+  const Hardware& hardware = game_.hardware();
+  const int64_t all_main_ps = game_.all_main_ps();
+  const auto runs = static_cast<int64_t>(tables_.runs.size());
+  const int32_t first = state.candidates()[0];
+  out[ScalarColumn("progress")] = Share(state.num_decisions(), game_.max_decisions());
+  out[ScalarColumn("return")] = Share(all_main_ps - state.latency_ps(), all_main_ps);
+  out[ScalarColumn("stalled")] = Share(state.stall_ps(), all_main_ps);
+  out[ScalarColumn("taken")] =
+      static_cast<float>(pressure.taken.before[kPieces] / static_cast<double>(kPieces));
+  out[ScalarColumn("residences")] =
+      Count(static_cast<int64_t>(state.arrangement().placed().size()) + 1);
+  out[ScalarColumn("open")] = Count(state.num_open() + 1);
+  out[ScalarColumn("rank")] = first < 0 ? 1.0F : Share(first, runs);
+  out[ScalarColumn("preloads_left")] =
+      Share(hardware.max_preloads - state.arrangement().preloads(), hardware.max_preloads);
+  out[ScalarColumn("capacity")] = Bytes(game_.usable_bytes());
+  out[ScalarColumn("runs")] = Count(runs + 1);
+  out[ScalarColumn("all_main")] = Time(all_main_ps);
+  out[ScalarColumn("priced")] = prices_ != nullptr;
+}
+
+}  // namespace mallocgame
