@@ -47,11 +47,12 @@ class Agent {
 };
 
 // The solver `egrl`. It sees the game as a placement problem, in which XLA's latency counts as 1 if
-// it is known, trains on it within the limits, and plays the best map. A priority game may be played
-// with other weights of importance, with small buffers, or without the largest ones; it is the one
-// from which annealing begins, and so is the first map (PriorityStarts, search/starts.h). The result
-// is never worse than everything in main memory. With limits.evaluations and without seconds it
-// depends on the seed only. Without either limit the solver ends after 4,000 evaluations.
+// it is known, trains on it within the limits, and plays the best map. A priority game may be
+// played with other weights of importance, with small buffers, or without the largest ones; it is
+// the one from which annealing begins, and so is the first map (PriorityStarts, search/starts.h).
+// The result is never worse than everything in main memory. With limits.evaluations and without
+// seconds it depends on the seed only. Without either limit the solver ends after 4,000
+// evaluations.
 NamedSolver EgrlSolver();
 
 }  // namespace mallocgame::egrl

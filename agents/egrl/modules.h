@@ -7,9 +7,9 @@
 //            way back up mirrors that.
 //   critic   graph, maps -> latencies [maps], over the baseline's. A latency is a sum over nodes,
 //            weighted by their shares. Each node's term comes from its features (with attention
-//            along the links) and from how the map spreads its bytes over the levels. Maps of an
-//            priority game need not fit: there it comes from what the map wants of the memories while
-//            the node is alive, too.
+//            along the links) and from how the map spreads its bytes over the levels. Maps of a
+//            priority game need not fit: there it comes from what the map wants of the memories
+//            while the node is alive, too.
 #ifndef AGENTS_EGRL_MODULES_H_
 #define AGENTS_EGRL_MODULES_H_
 

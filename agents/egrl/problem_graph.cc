@@ -69,8 +69,8 @@ std::vector<float> LivesOf(const PlacementGraph& graph) {
   return lives;
 }
 
-// All levels but the last have a capacity on a hierarchy. On a priority game what places a residence
-// takes fast memory.
+// All levels but the last have a capacity on a hierarchy. On a priority game what places a
+// residence takes fast memory.
 void AddFill(const PlacementProblem& problem, ProblemGraph& graph) {
   graph.memory_of.assign(graph.levels, -1);
   if (const absl::StatusOr<PlacementCosts> costs = problem.Costs(); costs.ok()) {

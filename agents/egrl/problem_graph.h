@@ -1,7 +1,7 @@
 // A placement problem as the networks read it, in plain numbers: the features of its nodes, their
 // links, and the sizes of its decisions. Decision 2 * node + kind places the weights (kind 0) or
-// the activations (kind 1) of a node. On a priority game it says how a run is served (kind 0) or when
-// it has its turn (kind 1). Those of a run that is a part of another one count only if that is
+// the activations (kind 1) of a node. On a priority game it says how a run is served (kind 0) or
+// when it has its turn (kind 1). Those of a run that is a part of another one count only if that is
 // Split; all decisions that count are *open*.
 #ifndef AGENTS_EGRL_PROBLEM_GRAPH_H_
 #define AGENTS_EGRL_PROBLEM_GRAPH_H_
@@ -39,8 +39,8 @@ struct ProblemGraph {
   Links links;              // the program's edges in both directions, and each node with itself
   std::vector<float> real;  // [2 * nodes]: 1, or 0 where there is nothing to place
   int decisions = 0;        // number of decisions that are real
-  // [2 * nodes] on a priority game: the decision that opens this one if it is Split, -1 for one that
-  // is always open; it comes before. Else empty.
+  // [2 * nodes] on a priority game: the decision that opens this one if it is Split, -1 for one
+  // that is always open; it comes before. Else empty.
   std::vector<int32_t> parent;
   std::vector<float> share;  // [nodes]: the node's share of PlacementGraph::stake
   std::vector<Part> parts;

@@ -43,8 +43,8 @@ class Trainer {
  public:
   // With `threads` 0 there is one for each core. `ancestors` are weights of policy networks to
   // start from; the first of them become the actor's too. InvalidArgument: there is no problem;
-  // they differ in their number of levels, or only some are on priority games; the settings do not go
-  // together; `threads` is outside 0 to 1024; or an ancestor has the wrong number of weights.
+  // they differ in their number of levels, or only some are on priority games; the settings do not
+  // go together; `threads` is outside 0 to 1024; or an ancestor has the wrong number of weights.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(
       Problems problems, const Config& config, uint64_t seed, int threads,
       const std::vector<std::vector<float>>& ancestors = {});

@@ -42,8 +42,9 @@ class Agent {
                                             const SolveLimits& limits) const = 0;
 
   // The game that promises most for the program and hardware of `game`: one in which greedy's or
-  // styles' game is fastest, of priority games with other weights of importance, with small buffers,
-  // or without the largest. A time game is itself. It depends on the agent's seed only. Cancelled:
+  // styles' game is fastest, of priority games with other weights of importance, with small
+  // buffers, or without the largest. A time game is itself. It depends on the agent's seed only.
+  // Cancelled:
   // `cancel` was set (it may be null).
   virtual absl::StatusOr<std::shared_ptr<const Game>> GameToPlay(
       const std::shared_ptr<const Game>& game, const std::atomic<bool>* cancel) const = 0;

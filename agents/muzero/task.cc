@@ -131,7 +131,7 @@ void Task::WriteBaseline(const Position& position, float* out) const {
   for (size_t c = 0; c < candidates.size() && candidates[c] >= 0; ++c) {
     const auto& [mode, turn] = choices_[candidates[c]];
     if (turn == kNever) continue;
-    const int action = PriorityAction(static_cast<int>(c), mode);
+    const int action = PriorityAction(static_cast<int>(c), static_cast<Mode>(mode));
     out[action * kBaselineFeatures] = 1;
     if (turn < first_turn) {
       first_turn = turn;

@@ -73,8 +73,8 @@ class Task {
   // In the time game, for each access: the baseline's latency when it decided about that access or
   // a later one.
   std::vector<int64_t> latency_by_access_;
-  // In the priority game, for each run: what the baseline saves over its accesses. Where the baseline
-  // decided about a longer run, the accesses share what that saves evenly.
+  // In the priority game, for each run: what the baseline saves over its accesses. Where the
+  // baseline decided about a longer run, the accesses share what that saves evenly.
   std::vector<int64_t> saved_by_run_;
   // What the baseline does with each access, or each run, and when; kNever where it decides nothing
   // about it.
@@ -103,8 +103,8 @@ absl::StatusOr<Task> ReadTask(absl::string_view& in, const std::shared_ptr<const
 inline constexpr int kBaselineFeatures = 2;  // of each action
 inline constexpr int kLeadFeatures = 2;
 
-// A decision of the priority game takes several times as long as one of the time game. Where decisions
-// are counted to limit time, it counts as so many.
+// A decision of the priority game takes several times as long as one of the time game. Where
+// decisions are counted to limit time, it counts as so many.
 inline constexpr int kPriorityDecision = 4;
 inline int CountOfDecision(const Game& game) {
   return game.options().kind == GameKind::kPriority ? kPriorityDecision : 1;

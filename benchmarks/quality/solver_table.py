@@ -34,8 +34,8 @@ LEAST = {  # speed-ups over XLA's own plan, warm and cold
 }
 LEAST_MEAN, LEAST_COLD_MEAN, LEAST_OF_ALL, MOST_GAP = 1.208, 1.204, 1.0, 0.01
 LEAST_RENT, LEAST_BRIEF = 1.117, 1.19
-# The priority game's best by search comes so near to the portfolio's on such a share of the programs;
-# and tree search in it is so much better than in the time game on decoders.
+# The priority game's best by search comes so near to the portfolio's on such a share of the
+# programs; and tree search in it is so much better than in the time game on decoders.
 ORDER_WITHIN, ORDER_SHARE, DECODERS_GAIN = 0.005, 0.9, 1.04
 MOST_RENT_SECONDS = 0.005
 

@@ -14,8 +14,8 @@ struct AccessRun {
   AccessId first, last;
 };
 
-// The time game asks about one access. The priority game asks which run to take and how to serve it:
-// the result has one element for each candidate, in their order. Empty at the end.
+// The time game asks about one access. The priority game asks which run to take and how to serve
+// it: the result has one element for each candidate, in their order. Empty at the end.
 std::vector<AccessRun> AskedAbout(const Position& position);
 
 }  // namespace mallocgame

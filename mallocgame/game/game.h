@@ -48,8 +48,8 @@ inline constexpr int kRulesVersion = 1;
 inline constexpr int kPriorityRulesVersion = 3;
 
 // Which game is played: the time game asks about each access in the order of time (game/state.h),
-// the priority game about residences in the order of importance (game/priority/priority_state.h). Both end
-// in plans of the same program, priced in the same way.
+// the priority game about residences in the order of importance (game/priority/priority_state.h).
+// Both end in plans of the same program, priced in the same way.
 enum class GameKind : uint8_t { kTime, kPriority };
 const char* GameKindName(GameKind kind);  // "time", "priority"
 inline int RulesVersionOf(GameKind kind) {
@@ -131,7 +131,8 @@ class Game : public std::enable_shared_from_this<Game> {
   // What the rules look up, computed once. For the code of this folder: mallocgame/game/tables.h,
   // which defines the type, is private.
   const GameTables& tables() const { return *tables_; }
-  // The same of the priority game, which the game must be; mallocgame/game/priority/priority_tables.h.
+  // The same of the priority game, which the game must be;
+  // mallocgame/game/priority/priority_tables.h.
   const PriorityTables& priority_tables() const { return *priority_tables_; }
 
  private:

@@ -74,8 +74,8 @@ namespace mallocgame {
 inline constexpr int kObservationVersion = 1;
 
 struct ObservationOptions {
-  // Accesses shown before the current one, and after it; in the priority game open runs shown behind
-  // the candidates; 0 to 1024.
+  // Accesses shown before the current one, and after it; in the priority game open runs shown
+  // behind the candidates; 0 to 1024.
   int neighbours = 4;
   // Columns before now, and from now on; each 0 to 4096. If both are 0, the parts occupancy, idle
   // and demand are left out. In the priority game only their sum matters.

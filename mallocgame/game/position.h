@@ -1,6 +1,6 @@
 // A position of a game, whichever game it is: the time game (game/state.h), which asks about
-// accesses in the order of time, or the priority game (game/priority/priority_state.h), which places
-// residences in the order of importance. Whoever only plays needs no more than this.
+// accesses in the order of time, or the priority game (game/priority/priority_state.h), which
+// places residences in the order of importance. Whoever only plays needs no more than this.
 #ifndef MALLOCGAME_GAME_POSITION_H_
 #define MALLOCGAME_GAME_POSITION_H_
 

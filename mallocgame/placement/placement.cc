@@ -18,8 +18,8 @@ namespace mallocgame {
 
 namespace {
 
-// What the levels of a priority game stand for. The first ones place a residence, the last one leaves
-// everything in main memory.
+// What the levels of a priority game stand for. The first ones place a residence, the last one
+// leaves everything in main memory.
 constexpr std::array kModeOfLevel = {Mode::kLate, Mode::kEarly, Mode::kPreload, Mode::kSplit,
                                      Mode::kSkip};
 static_assert(kModeOfLevel.size() == kActionModes);

@@ -14,8 +14,7 @@
 namespace mallocgame {
 
 // An order of instructions has for each tick of the new time axis the tick of the program whose
-// instruction stands there. (The *priority game* is something else: it places residences in the order
-// of importance, at one order of instructions.)
+// instruction stands there.
 //
 // InvalidArgument, with the instructions by their names: it is no permutation of the program's
 // ticks, it parts what belongs together (a loop with its condition and body, a conditional with its

@@ -75,11 +75,10 @@ Mode Serve(PriorityState& state, int candidate, Mode mode) {
     mode = Mode::kSkip;
   }
   const Mode served = Nearest(mode, [&](Mode other) {
-    return other <= Mode::kSplit &&
-           state.TryApply(PriorityAction(candidate, static_cast<Mode>(other)));
+    return other <= Mode::kSplit && state.TryApply(PriorityAction(candidate, other));
   });
   MG_CHECK(served != kEnd);
-  return static_cast<Mode>(served);
+  return served;
 }
 
 void Decide(Position& position, const Intent& intent) {

@@ -22,8 +22,8 @@ void PlayOn(Position& position, const Intent& intent);
 // What Decide consists of. In the time game: the action that a mode leads to. The state must not be
 // terminal; it comes back unchanged.
 Action ActionOf(State& state, Mode mode);
-// In the priority game: the candidate with the lowest rank, of which there must be one; and serving a
-// candidate in a mode. Returns how it is served.
+// In the priority game: the candidate with the lowest rank, of which there must be one; and serving
+// a candidate in a mode. Returns how it is served.
 int NextCandidate(const PriorityState& state, const Intent& intent);
 Mode Serve(PriorityState& state, int candidate, Mode mode);
 

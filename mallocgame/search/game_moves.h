@@ -47,7 +47,8 @@ class GameMoves {
 
 // A stronger kick than that, of a whole game that `intent` led to and that is in `trace`, which
 // must have decisions: in the time game a few successive decisions, and in half of the cases those
-// about one buffer too; in the priority game a few successive ones, or an insertion, or a coalescing.
+// about one buffer too; in the priority game a few successive ones, or an insertion, or a
+// coalescing.
 void Kick(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng);
 
 }  // namespace mallocgame

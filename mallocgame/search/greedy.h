@@ -16,8 +16,8 @@ Action MostProfitable(State& state, const std::array<double, kActions>& rents);
 // The same without rents. The state must not be terminal; it comes back unchanged.
 Action GreedyAction(State& state);
 
-// In the priority game: the action that serves a candidate from fast memory and saves most; -1: none
-// saves anything. The state comes back unchanged.
+// In the priority game: the action that serves a candidate from fast memory and saves most; -1:
+// none saves anything. The state comes back unchanged.
 int MostSaving(PriorityState& state, int candidate);
 
 }  // namespace mallocgame

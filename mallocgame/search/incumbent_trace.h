@@ -1,8 +1,8 @@
 // The trace of a game that was played to its end: the incumbent of a search. Other games of the
 // same kind are played beside it, and take over from it whatever must come out the same. In the
-// priority game that is which run is decided next where the same ones are open, and where a residence
-// lies if the same others lie around it: to look for a place is what most of the time of a game is
-// spent on.
+// priority game that is which run is decided next where the same ones are open, and where a
+// residence lies if the same others lie around it: to look for a place is what most of the time of
+// a game is spent on.
 #ifndef MALLOCGAME_SEARCH_INCUMBENT_TRACE_H_
 #define MALLOCGAME_SEARCH_INCUMBENT_TRACE_H_
 

@@ -1,5 +1,5 @@
-// Where two priority games of one program differ, so that one that is played beside the other can take
-// over what is the same.
+// Where two priority games of one program differ, so that one that is played beside the other can
+// take over what is the same.
 #ifndef MALLOCGAME_SEARCH_PRIORITY_DIFFERENCE_H_
 #define MALLOCGAME_SEARCH_PRIORITY_DIFFERENCE_H_
 

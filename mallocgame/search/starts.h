@@ -30,9 +30,10 @@ struct FollowedPlan {
   Intent decided = {};
 };
 
-// The games that greedy plays of `game`'s program, in priority games of several weights of importance,
-// with small buffers and without, and without those that fill most of fast memory; and, unless
-// null, those that follow `followed`. The best comes first. Of fewer games, but one at least, if
+// The games that greedy plays of `game`'s program, in priority games of several weights of
+// importance, with small buffers and without, and without those that fill most of fast memory; and,
+// unless null, those that follow `followed`. The best comes first. Of fewer games, but one at
+// least, if
 // `deadline` passes.
 std::vector<GameStart> PriorityStarts(const Game& game, const FollowedPlan* followed,
                                       const Deadline& deadline);

@@ -62,8 +62,8 @@ struct SolveResult {
   std::vector<uint8_t> actions;
   // the game it was played in: the problem's own, or one that asks about more buffers
   std::shared_ptr<const Game> game;
-  // what a priority game of `styles` decided, in its order: it shows one run at a time in an order of
-  // its own, so there are no actions; empty if the plan is none of these
+  // what a priority game of `styles` decided, in its order: it shows one run at a time in an order
+  // of its own, so there are no actions; empty if the plan is none of these
   Intent decided;
   SearchStatistics search;  // of the searches that chose `actions`; empty if none did
   int64_t evaluations = 0;

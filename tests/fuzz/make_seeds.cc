@@ -283,7 +283,7 @@ void WriteSolvers() {
 void WriteSample() {
   const GameLog log = LastLegalActions(GameKind::kTime);
   Write("game_log", "sample", *UnpackFile(FileKind::kGameLog, SerializeGameLog(log)));
-  Write("game_log", "order",
+  Write("game_log", "priority",
         *UnpackFile(FileKind::kGameLog, SerializeGameLog(LastLegalActions(GameKind::kPriority))));
   Write("plan", "sample", PlanToJson(*SampleProgram(), log.plan));
 

@@ -23,7 +23,7 @@ void AddTwoUses(Example& e) {
 }
 
 Example Skipped() {
-  Example e = PriorityExample("order_skip", "Skip serves a run's accesses from main memory.");
+  Example e = PriorityExample("priority_skip", "Skip serves a run's accesses from main memory.");
   AddTwoUses(e);
   e.plays = {{"p stays in main memory", {{0, kSkip}}}};
   return e;
@@ -38,7 +38,7 @@ void AddUsesBehindAnother(Example& e) {
 
 Example ServedLate() {
   Example e =
-      PriorityExample("order_late",
+      PriorityExample("priority_late",
                       "Late serves a run by one residence, whose bytes are reserved from the "
                       "last tick at which the instructions hide its copy.");
   AddUsesBehindAnother(e);
@@ -47,7 +47,7 @@ Example ServedLate() {
 }
 
 Example ServedEarly() {
-  Example e = PriorityExample("order_early",
+  Example e = PriorityExample("priority_early",
                               "Early reserves the bytes from the first tick at which the value can "
                               "be copied.");
   AddUsesBehindAnother(e);
@@ -56,7 +56,7 @@ Example ServedEarly() {
 }
 
 Example Preloaded() {
-  Example e = PriorityExample("order_preload",
+  Example e = PriorityExample("priority_preload",
                               "Preload serves a run of an entry parameter from before the program "
                               "starts, without a copy in the program's time.");
   AddTwoUses(e);
@@ -65,7 +65,7 @@ Example Preloaded() {
 }
 
 Example SplitInTwo() {
-  Example e = PriorityExample("order_split",
+  Example e = PriorityExample("priority_split",
                               "Split cuts a run where a residence would be held longest without an "
                               "access; both parts are open then.");
   const BufferId p = e.program.Parameter("p", 4), q = e.program.Parameter("q", 4);
@@ -84,7 +84,7 @@ Example SplitInTwo() {
 }
 
 Example SplitBehindCopy() {
-  Example e = PriorityExample("order_split_behind_a_copy",
+  Example e = PriorityExample("priority_split_behind_a_copy",
                               "A run that begins with a plain copy is not cut right behind it if a "
                               "prefetch can take the copy's place: nothing is held from there on.");
   const BufferId p = e.program.Constant("p", 4), q = e.program.Result("q", 4);
@@ -101,7 +101,7 @@ Example SplitBehindCopy() {
 
 Example LeastLost() {
   Example e =
-      PriorityExample("order_offset",
+      PriorityExample("priority_offset",
                       "Of the places that are free, a residence gets the one that takes the "
                       "least from prefetches, its own and others'.");
   const BufferId q = e.program.Parameter("q", 6), r = e.program.Parameter("r", 6);

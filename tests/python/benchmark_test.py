@@ -188,13 +188,13 @@ def test_what_is_found_too_late_does_not_count(test_levels, tmp_path):
 
 def test_players_run_once_and_go_on_where_they_were(test_levels, tmp_path, monkeypatch):
     output = tmp_path / "out"
-    players = [Player.named("greedy"), Player.named("priority:order")]
+    players = [Player.named("greedy"), Player.named("packing:priority")]
     runs = play(players, test_levels, output, [0.05, 0.2], seeds=2)
     assert [(run.level, run.seed, run.player, run.budget_s) for run in runs] == [
         (level.name, seed, player, budget)
         for level in test_levels
         for seed in (0, 1)
-        for player in ("greedy", "priority:order")
+        for player in ("greedy", "packing:priority")
         for budget in (0.05, 0.2)
     ]
     for run in runs:

@@ -286,7 +286,8 @@ def test_pictures(kind):
     terminated = False
     while not terminated:
         mask = env.action_masks()
-        # Of the priority game's actions one with a residence: Late, Early or Preload of the first run.
+        # Of the priority game's actions one with a residence: Late, Early or Preload of the first
+        # run.
         wanted = [a for a in np.flatnonzero(mask) if kind == "time" or a in (1, 2, 3)]
         _, _, terminated, _, _ = env.step(int(wanted[-1] if wanted else np.flatnonzero(mask)[0]))
     assert not np.array_equal(env.render(), empty) and (env.render() < 232).any()

@@ -215,9 +215,9 @@ def test_it_learns_the_priority_game(priority_checkpoint, program, tmp_path):
         again.step()
     again.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "0").read_bytes()
-    with pytest.raises(mg.InvalidInputError, match="found game='time' and the setting game='ord"):
+    with pytest.raises(mg.InvalidInputError, match="found game='time' and the setting game='pri"):
         agents.MuZero(PROGRAM, {"game": "priority"}, game="time")
-    with pytest.raises(mg.InvalidInputError, match="found 'chess', allowed: time, order"):
+    with pytest.raises(mg.InvalidInputError, match="found 'chess', allowed: time, priority"):
         agents.MuZero(PROGRAM, game="chess")
 
 
@@ -260,7 +260,7 @@ def test_an_agent_of_the_priority_game_plays_it_and_no_other(
         mg.solve(program, "muzero", seconds=1, checkpoint=priority_checkpoint, game="time")
     with pytest.raises(mg.InvalidInputError, match=sentence.format("priority", "time")):
         agent.act(mg.Game(program).initial_state())
-    with pytest.raises(mg.InvalidInputError, match="plays the time game only, found an order"):
+    with pytest.raises(mg.InvalidInputError, match="plays the time game only, found a priority"):
         mg.solve(program, "muzero", seconds=1, checkpoint=checkpoint, game="priority")
     with pytest.raises(mg.InvalidInputError, match=sentence.format("time", "priority")):
         agents.MuZeroAgent.load(checkpoint).play(mg.Game(program, game="priority"))

@@ -436,9 +436,9 @@ class Game:
     ) -> None:
         """Makes a game.
 
-        game: "time" asks about each access in the order of time. "priority" shows the most important
-        open runs of accesses, `candidates` of them (1 to 51), and an action takes one and says how
-        it is served. A run's importance is what it saves / (bytes^bytes_weight * time
+        game: "time" asks about each access in the order of time. "priority" shows the most
+        important open runs of accesses, `candidates` of them (1 to 51), and an action takes one and
+        says how it is served. A run's importance is what it saves / (bytes^bytes_weight * time
         held^time_weight), each weight in [0, 2].
 
         hardware: None is the program's own. actions: "full", or "paper" without COPY_EARLY.
@@ -859,8 +859,8 @@ def action_returns(state: State, prices: Prices | None = None) -> NDArray[np.flo
     an illegal action. prices: rent at these prices plays on; None lets greedy play on. The state
     stays as it is. It takes as long as playing a game for each legal action.
 
-    InvalidInputError: the prices are not of the program's ticks, or the state is of the priority game,
-    where only greedy plays.
+    InvalidInputError: the prices are not of the program's ticks, or the state is of the priority
+    game, where only greedy plays.
     """
 
 def all_main_plan(program: Program, hardware: Hardware | None = None) -> Plan:

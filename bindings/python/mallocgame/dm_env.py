@@ -1,7 +1,7 @@
 """The games as a dm_env.Environment, for Acme and others that use its interface.
 
-The time game is made by mallocgame.dm_env.Environment("resnet50_b1.tpu_v4i"), the priority game with
-game="priority" besides. It needs dm_env and Gymnasium.
+The time game is made by mallocgame.dm_env.Environment("resnet50_b1.tpu_v4i"), the priority game
+with game="priority" besides. It needs dm_env and Gymnasium.
 Actions, observations and rewards are those of mallocgame.MallocGameEnv; the legal actions are part
 of the dict observation. The discount is 1, at the end 0.
 """

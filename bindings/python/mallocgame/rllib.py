@@ -7,9 +7,9 @@ Importing this module registers the environment "mallocgame":
     .env_runners(num_envs_per_env_runner=8, gym_env_vectorize_mode="vector_entry_point")
     .rl_module(rl_module_spec=RLModuleSpec(module_class=mallocgame.rllib.MaskedModule))
 
-env_config has the settings of mallocgame.MallocGameEnv, game="priority" for the priority game among them.
-It needs ray[rllib], Torch and Gymnasium. What RLlib shows as an example of masks imports names that
-RLlib has given up, and changes the batches that it reads; MaskedModule does neither.
+env_config has the settings of mallocgame.MallocGameEnv, game="priority" for the priority game among
+them. It needs ray[rllib], Torch and Gymnasium. What RLlib shows as an example of masks imports
+names that RLlib has given up, and changes the batches that it reads; MaskedModule does neither.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
-// What an agent sees of an PriorityState: the part of game/observation.h that is about the priority game.
-// Private to mallocgame/game.
+// What an agent sees of a PriorityState: the part of game/observation.h that is about the priority
+// game. Private to mallocgame/game.
 #ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_OBSERVATION_H_
 #define MALLOCGAME_GAME_PRIORITY_PRIORITY_OBSERVATION_H_
 

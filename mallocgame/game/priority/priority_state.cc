@@ -170,8 +170,8 @@ bool PriorityState::Serve(int32_t index, Mode mode) {
       return run.preloadable && arrangement_.preloads() < game_->hardware().max_preloads &&
              arrangement_.Place(run.preloaded, 0);
     case Mode::kSplit: return run.splits;
+    default: return false;  // no action
   }
-  return false;
 }
 
 bool PriorityState::TryApply(int action) {
@@ -388,7 +388,8 @@ std::string PriorityState::ToString() const {
                           buffer.name, buffer.size_bytes >> 10, run.first, run.last,
                           tables_->arrangement.decision(run.buffer, run.first).tick,
                           tables_->arrangement.decision(run.buffer, run.last).tick);
-    for (int mode = 0; mode < kActionModes; ++mode) {
+    for (int m = 0; m < kActionModes; ++m) {
+      const auto mode = static_cast<Mode>(m);
       if (legal.Has(PriorityAction(static_cast<int>(i), mode)))
         absl::StrAppend(&text, " ", ModeName(mode));
     }

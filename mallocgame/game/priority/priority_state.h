@@ -46,8 +46,8 @@
 
 namespace mallocgame {
 
-// An action of the priority game is a number: the candidate it takes, the most important first, times
-// kActionModes, plus how it is served.
+// An action of the priority game is a number: the candidate it takes, the most important first,
+// times kActionModes, plus how it is served.
 inline int PriorityAction(int candidate, Mode mode) {
   return candidate * kActionModes + static_cast<int>(mode);
 }
@@ -85,8 +85,8 @@ class PriorityState final : public Position {
   // at its ticks.
   bool TryApply(int action, const PlannedResidence& placed);
 
-  // The candidates now, the most important first, as indices into PriorityTables::runs; -1: fewer are
-  // open.
+  // The candidates now, the most important first, as indices into PriorityTables::runs; -1: fewer
+  // are open.
   absl::Span<const int32_t> candidates() const {
     return absl::MakeConstSpan(candidates_).subspan(0, game_->options().candidates);
   }

@@ -1,5 +1,5 @@
-// What the rules of the priority game look up at every step, computed once for a game: the residences
-// that it may ask about, in the order of their importance. Private to the folder.
+// What the rules of the priority game look up at every step, computed once for a game: the
+// residences that it may ask about, in the order of their importance. Private to the folder.
 #ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_TABLES_H_
 #define MALLOCGAME_GAME_PRIORITY_PRIORITY_TABLES_H_
 

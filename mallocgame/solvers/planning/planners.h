@@ -18,8 +18,8 @@ absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
 
 // Packs plans that start in different places anew, each in a trial, and then the best of them. Much
 // has to change before another place shows what it is worth, which no single move of a packing
-// finds out. The places are the best of rent's plan, xla-heuristic's and the priority game's; the same
-// without the buffers that fill most of fast memory; and an annealed time game.
+// finds out. The places are the best of rent's plan, xla-heuristic's and the priority game's; the
+// same without the buffers that fill most of fast memory; and an annealed time game.
 absl::StatusOr<SolveResult> SolvePacking(const SolveProblem& problem, const SolveLimits& limits);
 
 // The games by all priority rules (styles/styles.h). In what is left of the limits their best plan

@@ -55,8 +55,8 @@ Intent TimeStart(const Game& game, const Deadline& deadline);
 // Searches of the time game spend this share of their limits on the game that they were given, and
 // the rest on the game of small buffers.
 inline constexpr double kCoarseShare = 0.6;
-// Where searches of the priority game start: the better one of rent's best game and of the best game
-// by a priority rule. Each has half of the time until `deadline`.
+// Where searches of the priority game start: the better one of rent's best game and of the best
+// game by a priority rule. Each has half of the time until `deadline`.
 FollowedPlan StartingPlan(const Game& game, const Deadline& deadline);
 
 }  // namespace mallocgame

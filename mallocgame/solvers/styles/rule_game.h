@@ -1,4 +1,5 @@
-// Priority games that are played by a priority rule of a few parameters each, for the solver `styles`.
+// Priority games that are played by a priority rule of a few parameters each, for the solver
+// `styles`.
 #ifndef MALLOCGAME_SOLVERS_STYLES_RULE_GAME_H_
 #define MALLOCGAME_SOLVERS_STYLES_RULE_GAME_H_
 

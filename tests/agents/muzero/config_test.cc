@@ -34,7 +34,7 @@ TEST_CASE("the settings say which game is played, and so how many actions there 
   REQUIRE(config.kind() == GameKind::kPriority);
   REQUIRE(NumActions(config.game_options()) == 3 * kActionModes);
   REQUIRE(Refusal<Config>("game", "chess") ==
-          "muzero: setting game: found 'chess', allowed: time, order");
+          "muzero: setting game: found 'chess', allowed: time, priority");
 }
 
 TEST_CASE("a bad setting is named with what was found and what is allowed") {

@@ -90,7 +90,7 @@ void CheckDamagedCheckpoints(const std::string& saved, const Load& load) {
   for (const std::string& bytes :
        {std::string(), std::string("MGP1 something else"), "mallocgame other checkpoint " + number})
     says(bytes, "not a checkpoint of the " + agent + " agent");
-  for (const size_t size : {saved.size() - 1, saved.size() / 2, size_t{60}})
+  for (const size_t size : {saved.size() - 1, saved.size() / 2, saved.find('\n') + 4})
     says(saved.substr(0, size), "damaged");
   for (const size_t at : {saved.size() / 3, saved.size() - 3}) {
     std::string damaged = saved;

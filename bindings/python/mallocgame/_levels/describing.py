@@ -12,8 +12,8 @@ from mallocgame._solve import solve
 
 _BOUND_SECONDS = 60.0
 _PARAMETER = 1  # an origin of buffers
-# Solvers of the priority game with complete games for each: what the best known latency of a variant
-# is the least of. Counted in games they find the same on every machine.
+# Solvers of the priority game with complete games for each: what the best known latency of a
+# variant is the least of. Counted in games they find the same on every machine.
 _BEST_OF = {"anneal": 2000, "styles": 100}
 
 

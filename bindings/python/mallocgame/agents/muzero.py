@@ -253,8 +253,8 @@ class MuZeroAgent:
     ) -> SolveResult:
         """Plays one game, each decision by a search without noise.
 
-        program: a Program is played in game(). A Game is played as it is, but a priority game with as
-        many candidates as the agent was trained with.
+        program: a Program is played in game(). A Game is played as it is, but a priority game with
+        as many candidates as the agent was trained with.
         simulations: of a search, 1 to 4096, instead of the setting; with 1 the policy decides
         alone.
         config: other settings of the search by name: selection, considered, prior, rollout_share.

@@ -68,8 +68,8 @@ class MallocGameEnv(gymnasium.Env):
     without neighbours, occupancy and idle time; quick). All numbers are float32 in [-1, 1];
     docs/train.md says what they mean.
     actions: "full", or "paper" without CopyEarly.
-    game: "time", or "priority" for the priority game, which shows the `candidates` most important runs.
-    bytes_weight, time_weight: what makes a run of the priority game important; as Game's.
+    game: "time", or "priority" for the priority game, which shows the `candidates` most important
+    runs. bytes_weight, time_weight: what makes a run of the priority game important; as Game's.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
     min_buffer_bytes, keep_free: as Game's.
     prices: "compiler", those that the program has, or "calibrated", as calibrated() makes them.

@@ -183,9 +183,9 @@ def save_maps(
 ) -> None:
     """Draws where the bytes lie as PNG: a panel for each map, a bar for each tensor.
 
-    Tensors stand in schedule order, weights upwards and activations downwards; on a priority game the
-    runs that were decided about, but for those that were split, by their first accesses. maps: by
-    title, uint8 [num_nodes, 2]; they are drawn as they are carried out.
+    Tensors stand in schedule order, weights upwards and activations downwards; on a priority game
+    the runs that were decided about, but for those that were split, by their first accesses. maps:
+    by title, uint8 [num_nodes, 2]; they are drawn as they are carried out.
     """
     check()
     import matplotlib

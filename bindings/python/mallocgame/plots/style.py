@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mallocgame._core import PREFETCH, EVICTION, Plan
+from mallocgame._core import EVICTION, PREFETCH, Plan
 
 # The kinds of stays in fast memory, by how the bytes come and go, and their colours. The page's
 # style sheet has the same (light) colours, and its scripts the same order.

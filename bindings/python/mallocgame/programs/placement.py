@@ -37,9 +37,9 @@ def placement(
     of the baseline's map.
     hardware: of the game; None is the program's own.
     game: "time" has a level for each tensor, fast or main memory; everything in fast memory as far
-    as that is legal is the baseline's map. "priority" has one for each run of a buffer's accesses, how
-    the priority game serves it; the baseline's map is that of XLA's plan or, where that is not known,
-    of the plan of the solver rent.
+    as that is legal is the baseline's map. "priority" has one for each run of a buffer's accesses,
+    how the priority game serves it; the baseline's map is that of XLA's plan or, where that is not
+    known, of the plan of the solver rent.
 
     InvalidInputError: beside a hierarchy a hardware or the priority game is given, there is no such
     preset, or the last level does not hold the program.

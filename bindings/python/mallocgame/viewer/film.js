@@ -1,6 +1,6 @@
 // The game as a film: which decision is next, what was legal, what was chosen, and the latency
-// after each. A time game's decisions stand in the order of time. A priority game's do not, so it is
-// at no tick.
+// after each. A time game's decisions stand in the order of time. A priority game's do not, so it
+// is at no tick.
 
 const IN_TIME_ORDER = GAME && GAME.kind === 'time';
 
