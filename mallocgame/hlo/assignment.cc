@@ -109,7 +109,11 @@ class PlanReader {
       if (buffer == kNone) buffer = buffer_of_[named];
     };
     // A prefetch that replaces a plain copy is from another buffer. If only an eviction reads what
-    // it brings, main memory tells the name.
+    // it brings, main memory tells the name; and if nothing but a later prefetch reads that, what
+    // this fills.
+    for (size_t k = transfers_.size(); k-- > 0;) {
+      if (!place(transfers_[k].from).fast) name(transfers_[k].from, transfers_[k].to);
+    }
     for (const Transfer& transfer : transfers_) {
       if (!place(transfer.to).fast) name(transfer.from, transfer.to);
     }
@@ -494,6 +498,9 @@ class PlanReader {
       Cover(fast, copy.begin, copy.end);
       plan_.copies.push_back(copy);
     }
+    // What only passes through fast memory, between two ticks, takes one of them.
+    for (Residence& residence : plan_.residences)
+      residence.end = std::max(residence.end, residence.begin + 1);
     absl::c_stable_sort(plan_.copies,
                         [](const Copy& a, const Copy& b) { return a.begin < b.begin; });
     return absl::OkStatus();

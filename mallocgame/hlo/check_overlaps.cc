@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "mallocgame/hlo/collectives.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/in_place.h"
@@ -36,7 +37,8 @@ class OverlapChecker {
                       [&](const Value& v) { return v.lifetime.end < value.lifetime.begin; });
         for (const Value& other : living) {
           if (other.offset >= value.end || value.offset >= other.end) continue;
-          if (!MayShare(other, value)) return Overlap(other, value);
+          if (InOtherBranch(other, value) || MayShare(other, value)) continue;
+          return Overlap(other, value);
         }
         living.push_back(value);
       }
@@ -67,10 +69,26 @@ class OverlapChecker {
     return values;
   }
 
+  // Whether the two are made in branches of which one runs only. What a branch returns lives until
+  // the conditional ends, behind the other branches.
+  bool InOtherBranch(const Value& other, const Value& next) const {
+    return !IsWithin(other, RegionOf(next)) && !IsWithin(next, RegionOf(other));
+  }
+
+  const Region& RegionOf(const Value& value) const {
+    return written_.schedule.regions[written_.schedule.ticks[value.lifetime.begin].region];
+  }
+
+  static bool IsWithin(const Value& value, const Region& region) {
+    return value.lifetime.begin >= region.begin && value.lifetime.begin < region.end;
+  }
+
   // Whether `next`, which begins while `other` lives, may have bytes of it.
   bool MayShare(const Value& other, const Value& next) const {
     const int32_t i = positions_[next.position].instruction;
     if (positions_[other.position].instruction == i) return UpdateOneOperand(other, next);
+    if (other.offset == next.offset && OriginOf(next.position) == OriginOf(other.position))
+      return true;
     if (!Reads(i, other.position)) return false;
     const bool dies = other.lifetime.end == next.lifetime.begin;
     if (dies && JoinsSlices(written_.proto(i))) return true;
@@ -78,14 +96,37 @@ class OverlapChecker {
     return dies || IsHandedOn(i, next.position) || IsUpdatedWhileTransferred(other, next);
   }
 
+  // A conditional, or a call, reads what the computations return that it runs.
   bool Reads(int32_t i, int32_t position) const {
-    for (const int32_t operand : module_.operands(i)) {
-      const PositionRange range = positions_.Of(operand);
+    const auto has = [&](int32_t instruction) {
+      const PositionRange range = positions_.Of(instruction);
       for (int32_t k = 0; k < range.count; ++k) {
         if (written_.flow.SourceOf(range.first + k) == position) return true;
       }
+      return false;
+    };
+    const std::string& opcode = written_.proto(i).opcode();
+    const bool runs = opcode == "conditional" || opcode == "call";
+    return absl::c_any_of(module_.operands(i), has) ||
+           (runs && absl::c_any_of(module_.called(i), [&](int32_t called) {
+              return has(module_.computation(called).root);
+            }));
+  }
+
+  // Where the value comes from that fusions of a collective hand on, each as its own result.
+  int32_t OriginOf(int32_t position) const {
+    while (true) {
+      const int32_t i = positions_[position].instruction;
+      if (!IsHandedOn(i, position)) return position;
+      const absl::StatusOr<std::vector<InPlacePair>> pairs = InPlaceFinder(module_).PairsOf(i);
+      if (!pairs.ok()) return position;
+      const auto pair = std::find_if(pairs->begin(), pairs->end(), [&](const InPlacePair& p) {
+        return positions_.OfArray(i, p.output_array) == position;
+      });
+      if (pair == pairs->end()) return position;
+      position = written_.flow.SourceOf(
+          positions_.OfArray(module_.operands(i)[pair->operand], pair->operand_array));
     }
-    return false;
   }
 
   // Whether an array of a result is an operand that still is read as it was.

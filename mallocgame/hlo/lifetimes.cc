@@ -90,13 +90,23 @@ class LifetimeFinder {
       return;
     }
     if (opcode == "get-tuple-element") return UseTable(operands[0], tick);
+    if (opcode == "conditional") return AddUsesOfBranches(i, tick);
     for (const int32_t operand : operands) {
       opcode == "async-done" ? UseFilled(operand, tick) : UseAll(operand, tick);
     }
     if (absl::EndsWith(opcode, "-done")) KeepUntilDone(i, tick);
-    if (opcode == "conditional" || opcode == "call") {
-      for (const int32_t called : module_.called(i)) UseAll(module_.computation(called).root, tick);
+    if (opcode == "call") UseAll(module_.computation(module_.called(i)[0]).root, tick);
+  }
+
+  // A conditional takes over its operands where the first branch begins. What a branch reads of
+  // them stands in it, and what it returns waits for the end of the others.
+  void AddUsesOfBranches(int32_t i, Tick tick) {
+    Tick begin = tick;
+    for (const int32_t branch : module_.called(i)) {
+      begin = std::min(begin, RegionOf(branch).begin);
+      UseAll(module_.computation(branch).root, tick);
     }
+    for (const int32_t operand : module_.operands(i)) UseAll(operand, begin);
   }
 
   // An async-done reads its operand, but for scratch in main memory that an async-update got: the

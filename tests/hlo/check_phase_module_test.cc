@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/replay/files.h"
 #include "tests/catch.h"
+#include "tests/hlo/module_text.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -250,6 +252,76 @@ TEST_CASE("phase check: the module computes what the original computes") {
   Written donated("wavernn");
   donated.module().mutable_input_output_alias()->add_entries()->set_kind(1);
   RequireRefused(donated, PhaseRule::kSignature);
+}
+
+// A module in which every array has 32 KiB of main memory: what `shared` names the same number of
+// them, everything else its own.
+PhaseModule InMainMemory(hlo_test::ModuleText m, const std::map<std::string, int64_t>& shared) {
+  HloModuleProtoWithConfig whole;
+  *whole.mutable_hlo_module() = m.proto().hlo_module();
+  for (HloComputationProto& computation : *whole.mutable_hlo_module()->mutable_computations()) {
+    ProgramShapeProto& shape = *computation.mutable_program_shape();
+    for (const HloInstructionProto& instruction : computation.instructions()) {
+      if (instruction.opcode() == "parameter") *shape.add_parameters() = instruction.shape();
+      if (instruction.id() == computation.root_id()) *shape.mutable_result() = instruction.shape();
+    }
+  }
+  BufferAssignmentProto assignment;
+  BufferAllocationProto& heap = *assignment.add_buffer_allocations();
+  int64_t next = 100;
+  for (const auto& computation : m.proto().hlo_module().computations()) {
+    for (const auto& instruction : computation.instructions()) {
+      const bool entry = computation.name() == "main";
+      if (instruction.opcode() == "parameter" && !entry) continue;  // It is its operand's value.
+      const auto found = shared.find(instruction.name());
+      LogicalBufferProto& buffer = *assignment.add_logical_buffers();
+      buffer.set_id(assignment.logical_buffers_size());
+      buffer.set_size(32768);
+      buffer.mutable_defined_at()->set_instruction_id(instruction.id());
+      auto& assigned = *heap.add_assigned();
+      assigned.set_logical_buffer_id(buffer.id());
+      assigned.set_offset(32768 * (found == shared.end() ? next++ : found->second));
+      assigned.set_size(32768);
+      heap.set_size(32768 * next);
+    }
+  }
+  return {whole.SerializeAsString(), assignment.SerializeAsString()};
+}
+
+TEST_CASE("phase check: of branches one runs, so what they make may share bytes") {
+  const auto check = [](const std::map<std::string, int64_t>& shared) {
+    hlo_test::ModuleText m;
+    m.Computation("left")
+        .Add("xl = f32[64,128]{1,0:T(8,128)} parameter()")
+        .Add("tl = f32[64,128]{1,0:T(8,128)} negate(xl)")
+        .Add("yl = f32[64,128]{1,0:T(8,128)} add(tl, xl)");
+    m.Computation("right")
+        .Add("xr = f32[64,128]{1,0:T(8,128)} parameter()")
+        .Add("tr = f32[64,128]{1,0:T(8,128)} abs(xr)")
+        .Add("yr = f32[64,128]{1,0:T(8,128)} negate(tr)");
+    m.Computation("main")
+        .Add("which = pred[] parameter()")
+        .Add("x = f32[64,128]{1,0:T(8,128)} parameter()")
+        .Add("p = f32[64,128]{1,0:T(8,128)} negate(x)")
+        .Add("c = f32[64,128]{1,0:T(8,128)} conditional(which, p, p)", "", {"left", "right"})
+        .Add("d = f32[64,128]{1,0:T(8,128)} negate(c)");
+    const PhaseModule module = InMainMemory(std::move(m), shared);
+    return CheckPhaseModule(module, module, hlo_test::UnitHardware());
+  };
+  const std::map<std::string, int64_t> both = {{"yl", 1}, {"yr", 1}, {"c", 1}, {"p", 2}};
+  INFO(check(both));
+  CHECK(check(both).ok());
+  // What the last branch has read of the operand may be another's there.
+  auto used = both;
+  used["yr"] = used["yl"] = used["c"] = 2;
+  CHECK(absl::StrContains(check(used).message(), "rule overlap"));  // 'right' reads it still
+  used = both;
+  used["tr"] = 2;
+  INFO(check(used));
+  CHECK(check(used).ok());
+  auto over = both;
+  over["tl"] = 2;  // while yl still reads xl
+  CHECK(absl::StrContains(check(over).message(), "rule overlap"));
 }
 
 }  // namespace
