@@ -143,14 +143,16 @@ def carried_out(emitter: mgx.Emitter, seed: list[int]) -> dict:
     """Returns the row of a plan."""
     program = emitter.capture.program
     plan = random_plan(program, seed)
-    before = mg.simulate(program, plan)
-    row: dict = {"seed": seed, "predicted_ps": before.latency_ps}
-    row["all_known"] = before.exact_ps == before.compute_ps
+    row: dict = {"seed": seed}
     try:
         written = emitter.write(plan)
         executable = emitter.link(written)
     except mgx.CompilerError as error:
         return row | {"refused": str(error)}
+    before = mg.simulate(program, written.plan.rebased_on(program))
+    row |= {"predicted_ps": before.latency_ps, "all_known": before.exact_ps == before.compute_ps}
+    row["left_out"] = len(plan.copies) - len(written.plan.copies)
+    row["kept_in_main"] = int(((plan.served_by >= 0) & (written.plan.served_by < 0)).sum())
     again, found = read_back(emitter.capture, written)
     return row | {
         "executable_bytes": len(executable),

@@ -24,8 +24,9 @@ py::tuple WritePlanOf(const ProgramHandle& program, const Plan& plan, const py::
   const Hardware hardware = HardwareOr(program, own_hardware);
   auto written =
       WithoutGil([&] { return WritePlan(program.program(), plan, hardware, unassigned); });
-  const PhaseModule result = ValueOrRaise(std::move(written));
-  return py::make_tuple(py::bytes(result.module), py::bytes(result.buffer_assignment));
+  WrittenPlan result = ValueOrRaise(std::move(written));
+  return py::make_tuple(py::bytes(result.module.module), py::bytes(result.module.buffer_assignment),
+                        std::move(result.plan));
 }
 
 py::bytes ReorderedModule(const ProgramHandle& program, const py::bytes& module) {
@@ -44,7 +45,8 @@ void BindPhases(py::module_& module) {
              py::arg("buffer_assignment"), py::arg("hardware") = std::nullopt,
              "Writes a plan of a program into the result of the compiler's first phase with memory "
              "space assignment off, of which the program was imported (bytes, decompressed: "
-             "`opt_hlo` and `buffer_assignment`). Returns both anew, for the later phases. "
+             "`opt_hlo` and `buffer_assignment`). Returns both anew, for the later phases, and the "
+             "plan as they carry it out. "
              "hardware: None is the program's own. "
              "InvalidInputError: the plan breaks a rule, or the messages are damaged or of another "
              "program. MallocGameError names the instruction, and what of the plan can't be "

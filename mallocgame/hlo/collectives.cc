@@ -143,7 +143,7 @@ std::vector<bool> HandsOn(const Module& module, int32_t i) {
   }
   if (instruction.proto->opcode() != "fusion" || module.called(i).size() != 1) return on;
   const int32_t root = module.computation(module.called(i)[0]).root;
-  const bool starts = module.instruction(root).proto->custom_call_target() == kAsyncStart;
+  const bool starts = BeginsCollectiveFusion(module, i);
   const std::vector<int32_t> sources = SourcesOf(module, root);
   for (const OutputOperandAliasing& alias : instruction.proto->output_operand_aliasing()) {
     const absl::StatusOr<Module::ArrayRange> output =
@@ -156,6 +156,13 @@ std::vector<bool> HandsOn(const Module& module, int32_t i) {
     }
   }
   return on;
+}
+
+bool BeginsCollectiveFusion(const Module& module, int32_t i) {
+  if (module.instruction(i).proto->opcode() != "fusion" || module.called(i).size() != 1)
+    return false;
+  const int32_t root = module.computation(module.called(i)[0]).root;
+  return module.instruction(root).proto->custom_call_target() == kAsyncStart;
 }
 
 bool StartsOrEndsCollective(const Module& module, int32_t i) {

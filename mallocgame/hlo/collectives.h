@@ -28,6 +28,9 @@ std::optional<HandedOver> HandedOverBy(const Module& module, int32_t start);
 // is with what a collective still reads, in a *-start and in fusions that go on with one.
 std::vector<bool> HandsOn(const Module& module, int32_t i);
 
+// Whether it is a fusion in which a collective begins that another one ends.
+bool BeginsCollectiveFusion(const Module& module, int32_t i);
+
 // True for a start with a HandedOver, and for the instruction that ends it.
 bool StartsOrEndsCollective(const Module& module, int32_t i);
 

@@ -30,14 +30,20 @@ class PlanWriter {
              ModuleDraft& draft, PlacedValues& values, HloModuleProto& proto);
 
   absl::Status Run();
+  // Behind a Run that failed: the buffer that a transfer can't hold where the plan has it; kNone if
+  // it failed for another reason.
+  int32_t torn() const { return torn_ != kNone ? torn_ : copies_.torn(); }
+  // Behind a Run: the plan's copies that were left out, by index.
+  std::vector<int32_t> LeftOut() const { return copies_.LeftOut(); }
 
  private:
   // write_plan.cc
   absl::StatusOr<Locations> WriteComputation(int32_t c, const Locations* result);
   absl::Status WriteInstruction(int32_t i);
   absl::Status WriteOperands(int32_t i);
-  absl::Status CheckHeld(int32_t i, int32_t array) const;
-  absl::Status CheckDone(int32_t i) const;
+  absl::Status GoOnWithTransfer(int32_t i, const std::vector<bool>& hands_on);
+  absl::Status CheckHeld(int32_t i, int32_t array);
+  absl::Status CheckDone(int32_t i);
   void EmitParameter(int32_t parameter, const Locations& locations);
   void SetOperand(int32_t i, size_t k, int32_t operand);
   // where the access of the instruction at the tick to the array's buffer is served from; none: the
@@ -67,7 +73,9 @@ class PlanWriter {
   const ValueFlow& flow_;
   ModuleDraft& draft_;
   PlacedValues& values_;
+  int32_t torn_ = kNone;
   std::vector<bool> is_held_;       // by array: an operand that a collective hands on
+  std::vector<bool> is_moving_;     // by array: a transfer that a fusion has begun with it runs
   std::vector<int32_t> newest_;     // by buffer: the array that is its newest value
   std::vector<int32_t> region_of_;  // by computation on the time axis
   Tick tick_ = 0;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/collectives.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/memory_spaces.h"
 #include "mallocgame/hlo/shape_size.h"
@@ -74,6 +75,16 @@ Tick CopyWriter::LastUse(int32_t value) {
   return last_use_[value];
 }
 
+// Whether the program's next access of the residence's buffer, from the tick on, reads it. What a
+// transfer holds is read where that is done, of which no instruction but the transfer knows.
+bool CopyWriter::IsReadFrom(ResidenceId residence, Tick tick) const {
+  for (const AccessId a : program_.accesses_of(plan_.residences[residence.index()].buffer)) {
+    const Access& access = program_.access(a);
+    if (access.tick >= tick) return access.kind != AccessKind::kWrite;
+  }
+  return false;
+}
+
 // What a prefetch in the place of a plain copy reads has to stay until it is done, although the
 // program uses it no more.
 void CopyWriter::ProlongSource(const PlanTransfer& transfer, Tick end) {
@@ -82,6 +93,13 @@ void CopyWriter::ProlongSource(const PlanTransfer& transfer, Tick end) {
   const int32_t source = flow_.ValueOf(module_.instruction(operand).first_array);
   if (end - 1 > LastUse(source))
     values_.Prolong({source, LastUse(source), end, ReplacedBy(transfer)});
+}
+
+std::vector<int32_t> CopyWriter::LeftOut() const {
+  std::vector<int32_t> copies;
+  for (const int32_t t : left_out_)
+    copies.insert(copies.end(), all_.transfers[t].pieces.begin(), all_.transfers[t].pieces.end());
+  return copies;
 }
 
 Tick CopyWriter::FirstUse(ResidenceId residence) const {
@@ -240,12 +258,20 @@ absl::Status CopyWriter::Begin(int32_t p, int32_t computation) {
   const int32_t t = all_.pieces[p].transfer;
   const PlanTransfer& transfer = all_.transfers[t];
   MG_RETURN_IF_ERROR(FindValue(transfer, t));
+  if (HandedOverBy(module_, flow_.InstructionOf(value_[t]))) {
+    torn_ = plan_.residences[transfer.residence.index()].buffer.value;
+    return absl::UnimplementedError(absl::StrCat("buffer '", program_.buffer(BufferId(torn_)).name,
+                                                 "' is copied at tick ", all_.pieces[p].begin,
+                                                 ", before the collective is done that fills it"));
+  }
   const Piece& piece = all_.pieces[p];
   if (piece.dropped) return absl::OkStatus();
   // What main memory has already needs no way there, nor does what is used no more: the bytes of
   // its home may be another's by then.
   if (transfer.kind == CopyKind::kEviction &&
-      (values_.IsAt(value_[t], kMainMemory) || LastUse(value_[t]) < piece.end)) {
+      (values_.IsAt(value_[t], kMainMemory) ||
+       (LastUse(value_[t]) < piece.end && !IsReadFrom(transfer.residence, piece.end)))) {
+    left_out_.push_back(t);
     return absl::OkStatus();
   }
   MG_ASSIGN_OR_RETURN(const int32_t source, SourceOf(transfer, t));

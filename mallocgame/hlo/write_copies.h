@@ -37,6 +37,11 @@ class CopyWriter {
   // At the end of the computation, before its result: ends what has begun in it. At the entry's
   // end, what hasn't begun begins.
   absl::Status Finish(int32_t computation);
+  // Copies of the plan that weren't written, because main memory has what they bring, or nobody
+  // reads it there.
+  std::vector<int32_t> LeftOut() const;
+  // The buffer for which a copy failed because a transfer still fills it; kNone: none did.
+  int32_t torn() const { return torn_; }
 
  private:
   struct Live {
@@ -60,6 +65,7 @@ class CopyWriter {
   void FetchAgain(Tick tick);
   absl::Status Begin(int32_t p, int32_t computation);
   Tick LastUse(int32_t value);
+  bool IsReadFrom(ResidenceId residence, Tick tick) const;
   void ProlongSource(const PlanTransfer& transfer, Tick end);
   absl::Status FindValue(const PlanTransfer& transfer, int32_t t);
   absl::StatusOr<int32_t> SourceOf(const PlanTransfer& transfer, int32_t t);
@@ -94,6 +100,8 @@ class CopyWriter {
   std::vector<std::map<int64_t, int32_t>> slices_;  // by transfer: what has arrived, by first byte
   std::vector<Live> live_;                          // in order of their begins
   std::vector<Again> again_;
+  int32_t torn_ = kNone;
+  std::vector<int32_t> left_out_;  // transfers
 };
 
 }  // namespace mallocgame::hlo

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -14,6 +15,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/collectives.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/in_place.h"
 #include "mallocgame/hlo/memory_spaces.h"
 #include "mallocgame/hlo/opcodes.h"
 #include "mallocgame/hlo/pack_main_memory.h"
@@ -42,8 +44,8 @@ PlanWriter::PlanWriter(const Program& program, const Plan& plan, const Module& m
                        ModuleDraft& draft, PlacedValues& values, HloModuleProto& proto)
     : program_(program), plan_(plan), module_(module), schedule_(schedule),
       of_array_(table.of_array), flow_(flow), draft_(draft), values_(values),
-      is_held_(module.array_count(), false), newest_(table.buffers.size(), kNone),
-      region_of_(module.computations().size(), 0),
+      is_held_(module.array_count(), false), is_moving_(module.array_count(), false),
+      newest_(table.buffers.size(), kNone), region_of_(module.computations().size(), 0),
       copies_(program, plan, module, schedule, flow, newest_, draft, values, proto) {
   for (const Schedule::Entry& entry : schedule.ticks)
     region_of_[module.instruction(entry.instruction).computation] = entry.region;
@@ -141,7 +143,39 @@ absl::Status PlanWriter::WriteInstruction(int32_t i) {
     is_held_[array] = hands_on[k];
     if (!hands_on[k]) Renew(array);
   }
+  MG_RETURN_IF_ERROR(GoOnWithTransfer(i, hands_on));
   return CheckDone(i);
+}
+
+// A transfer that begins in a fusion goes on in others until one ends it. Meanwhile its arrays stay
+// where they are: what such a fusion updates is in the plan's place too, or the plan can't be
+// carried out.
+absl::Status PlanWriter::GoOnWithTransfer(int32_t i, const std::vector<bool>& hands_on) {
+  if (module_.instruction(i).proto->opcode() != "fusion") return absl::OkStatus();
+  if (BeginsCollectiveFusion(module_, i)) {
+    for (int32_t k = 0; k < ArrayCount(i); ++k) is_moving_[FirstArray(i) + k] = true;
+    return absl::OkStatus();
+  }
+  MG_ASSIGN_OR_RETURN(const std::vector<InPlacePair> pairs, InPlaceFinder(module_).PairsOf(i));
+  for (const InPlacePair& pair : pairs) {
+    const int32_t operand = module_.operands(i)[pair.operand];
+    const int32_t value = flow_.ValueOf(FirstArray(operand) + pair.operand_array);
+    const int32_t array = FirstArray(i) + pair.output_array;
+    if (!is_moving_[value]) continue;
+    is_moving_[array] = true;
+    const std::optional<int32_t> made = values_.MadeAt(value);
+    if (!made || values_.MadeAt(array) == made) continue;
+    if (hands_on[pair.output_array]) {
+      values_.Define(array, *made);
+      continue;
+    }
+    torn_ = BufferOf(array);
+    return absl::UnimplementedError(
+        absl::StrCat(module_.Where(i), ": what is transferred from '",
+                     module_.instruction(flow_.InstructionOf(value)).proto->name(),
+                     "' on would have to move before it is done"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status PlanWriter::WriteOperands(int32_t i) {
@@ -163,22 +197,24 @@ absl::Status PlanWriter::WriteOperands(int32_t i) {
 }
 
 // A transfer holds its arrays where it began with them until it is done.
-absl::Status PlanWriter::CheckHeld(int32_t i, int32_t array) const {
+absl::Status PlanWriter::CheckHeld(int32_t i, int32_t array) {
   const std::optional<int32_t> made = values_.MadeAt(array);
   if (!made || *made == kMainMemory || plan_.residences[*made].end > tick_) return absl::OkStatus();
+  torn_ = BufferOf(array);
   return absl::UnimplementedError(absl::StrCat(
       module_.Where(i), ": what '", module_.instruction(flow_.InstructionOf(array)).proto->name(),
       "' has begun to transfer leaves fast memory before it"));
 }
 
 // The result of a transfer lies where its start has put it.
-absl::Status PlanWriter::CheckDone(int32_t i) const {
+absl::Status PlanWriter::CheckDone(int32_t i) {
   if (!EndsCollective(module_.instruction(i).proto->opcode())) return absl::OkStatus();
   const int32_t start = module_.operands(i)[0];
   const std::optional<HandedOver> handed = HandedOverBy(module_, start);
   for (int32_t k = 0; handed && k < ArrayCount(i); ++k) {
     const int32_t begun = FirstArray(start) + handed->result.first + k;
     if (values_.MadeAt(begun) == values_.MadeAt(FirstArray(i) + k)) continue;
+    torn_ = BufferOf(begun);
     return absl::UnimplementedError(absl::StrCat(module_.Where(i),
                                                  ": its result lies elsewhere than that of '",
                                                  module_.instruction(start).proto->name(), "'"));
@@ -223,8 +259,42 @@ std::string Serialize(const Message& message) {
   return bytes;
 }
 
-absl::StatusOr<PhaseModule> Write(const Program& program, const Plan& plan,
-                                  const Hardware& hardware, const PhaseModule& unassigned) {
+// The plan without some of its copies, if it is valid then; else as it is.
+Plan Without(const Program& program, const Hardware& hardware, Plan plan,
+             absl::Span<const int32_t> copies) {
+  if (copies.empty()) return plan;
+  Plan less = plan;
+  int32_t c = 0;
+  less.copies.erase(std::remove_if(less.copies.begin(), less.copies.end(),
+                                   [&](const Copy&) { return absl::c_linear_search(copies, c++); }),
+                    less.copies.end());
+  return Validate(program, hardware, less).ok() ? less : plan;
+}
+
+// The plan with a buffer in main memory only.
+Plan InMainMemory(const Plan& plan, BufferId buffer) {
+  Plan result = plan;
+  result.residences.clear();
+  std::vector<ResidenceId> now(plan.residences.size());
+  for (size_t r = 0; r < plan.residences.size(); ++r) {
+    if (plan.residences[r].buffer == buffer) continue;
+    now[r] = ResidenceId(static_cast<int32_t>(result.residences.size()));
+    result.residences.push_back(plan.residences[r]);
+  }
+  result.copies.clear();
+  for (Copy copy : plan.copies) {
+    copy.residence = now[copy.residence.index()];
+    if (copy.residence.valid()) result.copies.push_back(copy);
+  }
+  for (ResidenceId& served : result.served_by)
+    if (served.valid()) served = now[served.index()];
+  return result;
+}
+
+// `torn` is PlanWriter::torn if that is why it fails.
+absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
+                                  const Hardware& hardware, const PhaseModule& unassigned,
+                                  BufferId& torn) {
   HloModuleProtoWithConfig whole;
   BufferAssignmentProto assignment;
   if (!whole.ParseFromString(unassigned.module) || whole.hlo_module().computations().empty())
@@ -248,7 +318,9 @@ absl::StatusOr<PhaseModule> Write(const Program& program, const Plan& plan,
   const ValueFlow flow(*module, schedule);
   PlacedValues values(*module, flow, draft, hardware.fast_memory_space, std::move(offsets));
   PlanWriter writer(program, plan, *module, schedule, table, flow, draft, values, proto);
-  MG_RETURN_IF_ERROR(writer.Run());
+  const absl::Status run = writer.Run();
+  torn = BufferId(writer.torn());
+  MG_RETURN_IF_ERROR(run);
   MG_ASSIGN_OR_RETURN(const BufferAssignmentProto written,
                       WriteAssignment(assignment, *module, schedule, draft,
                                       hardware.fast_memory_space, values.TakeChanges(),
@@ -257,7 +329,7 @@ absl::StatusOr<PhaseModule> Write(const Program& program, const Plan& plan,
   SpreadMemorySpaces(proto);
   PhaseModule result{Serialize(whole), Serialize(written)};
   if (reordered) MG_RETURN_IF_ERROR(PackMainMemory(unassigned, result, hardware.fast_memory_space));
-  return result;
+  return WrittenPlan{std::move(result), Without(program, hardware, plan, writer.LeftOut())};
 }
 
 }  // namespace
@@ -265,15 +337,22 @@ absl::StatusOr<PhaseModule> Write(const Program& program, const Plan& plan,
 
 namespace mallocgame {
 
-absl::StatusOr<PhaseModule> WritePlan(const Program& program, const Plan& plan,
-                                      const Hardware& hardware, const PhaseModule& unassigned) {
+absl::StatusOr<WrittenPlan> WritePlan(const Program& program, Plan plan, const Hardware& hardware,
+                                      const PhaseModule& unassigned) {
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
-  const Verdict verdict = Validate(program, hardware, plan);
-  if (!verdict.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("plan: rule '", RuleName(verdict.rule), "': ", verdict.message));
+  while (true) {
+    const Verdict verdict = Validate(program, hardware, plan);
+    if (!verdict.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("plan: rule '", RuleName(verdict.rule), "': ", verdict.message));
+    }
+    BufferId torn;
+    absl::StatusOr<WrittenPlan> written = hlo::Write(program, plan, hardware, unassigned, torn);
+    if (written.ok() || !torn.valid()) return written;
+    Plan less = hlo::InMainMemory(plan, torn);
+    if (less == plan) return written;
+    plan = std::move(less);
   }
-  return hlo::Write(program, plan, hardware, unassigned);
 }
 
 }  // namespace mallocgame

@@ -10,6 +10,11 @@
 
 namespace mallocgame {
 
+struct WrittenPlan {
+  PhaseModule module;
+  Plan plan;  // the one that was given, without what WritePlan leaves out
+};
+
 // Writes `plan` of `program` into `unassigned`: the result of the compiler's first phase with
 // memory space assignment off, of which ImportHlo made `program`. In the new module every array
 // has the memory space that the plan gives it, and the plan's copies are instructions of the
@@ -20,20 +25,22 @@ namespace mallocgame {
 // instruction_order.h). Then the new module has that order, and main memory gets new offsets, as
 // the compiler's are for the lives that values have in its own.
 //
-// Copies are where the plan has them, but for this:
+// The plan is carried out as it is, but for this:
+// - A buffer that a transfer would have to leave before it is done, or that it puts elsewhere than
+//   where it began, stays in main memory.
+// - An eviction of what nobody reads in main memory, or of what it holds already, is left out.
 // - Slices end where tiles do. Evictions, preloads and slices of a replaced `slice` are whole;
 //   they begin with their last slice.
 // - A preload is done at its first use. A second copy fetches it for the next run, as soon as
 //   nothing else needs its bytes.
-// - An eviction of what main memory holds already is left out.
 // - An operand that a collective holds is read where the collective has begun with it.
 //
 // Nothing of the compiler checks that the result computes the same.
 // InvalidArgument: the plan breaks a rule (plan/validate.h), a message is damaged or of another
 // program, or memory space assignment was on. Unimplemented names the instruction, and what of the
 // plan can't be written there.
-absl::StatusOr<PhaseModule> WritePlan(const Program& program, const Plan& plan,
-                                      const Hardware& hardware, const PhaseModule& unassigned);
+absl::StatusOr<WrittenPlan> WritePlan(const Program& program, Plan plan, const Hardware& hardware,
+                                      const PhaseModule& unassigned);
 
 }  // namespace mallocgame
 

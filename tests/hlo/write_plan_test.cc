@@ -44,11 +44,14 @@ PhaseModule Unassigned(ModuleText m) {
   hlo::BufferAllocationProto& heap = *assignment.add_buffer_allocations();
   for (const auto& computation : m.proto().hlo_module().computations()) {
     for (const auto& instruction : computation.instructions()) {
-      if (instruction.shape().element_type() == hlo::TUPLE) continue;
+      const bool starts = absl::EndsWith(instruction.opcode(), "-start");
+      if (instruction.shape().element_type() == hlo::TUPLE && !starts) continue;
+      if (absl::EndsWith(instruction.opcode(), "-done")) continue;  // it gives what was started
       hlo::LogicalBufferProto& buffer = *assignment.add_logical_buffers();
       buffer.set_id(assignment.logical_buffers_size());
       buffer.set_size(32768);
       buffer.mutable_defined_at()->set_instruction_id(instruction.id());
+      if (starts) buffer.mutable_defined_at()->add_shape_index(1);
       auto& assigned = *heap.add_assigned();
       assigned.set_logical_buffer_id(buffer.id());
       assigned.set_offset(heap.size());
@@ -90,10 +93,10 @@ Plan WriteAndRead(const Program& program, const Plan& plan, const PhaseModule& b
   const Verdict verdict = Validate(program, UnitHardware(), plan);
   INFO(verdict.message);
   REQUIRE(verdict.ok());
-  const absl::StatusOr<PhaseModule> written = WritePlan(program, plan, UnitHardware(), before);
+  const absl::StatusOr<WrittenPlan> written = WritePlan(program, plan, UnitHardware(), before);
   INFO(written.status());
   REQUIRE(written.ok());
-  return ReadBack(program, before, *written);
+  return ReadBack(program, before, written->module);
 }
 
 // A plan of the chain: `a` and `b` in fast memory, `w` fetched in two slices while `a` is made.
@@ -122,16 +125,100 @@ TEST_CASE("a plan with slices that is written is read back as it was") {
   CHECK(WriteAndRead(*program, plan, Unassigned(m)) == plan);
 }
 
+TEST_CASE("an eviction of what nobody reads any more is left out, and the plan says so") {
+  const ModuleText m = ChainModule();
+  const std::shared_ptr<const Program> program = Import(m);
+  const Plan plan = ChainPlan(*program);
+  Plan more = plan;
+  const Tick behind = plan.residences[2].end;
+  more.residences[2].end = behind + 1;
+  more.copies.push_back({CopyKind::kEviction, ResidenceId(2), behind, behind + 1, 0, 32768});
+  REQUIRE(Validate(*program, UnitHardware(), more).ok());
+  const auto written = WritePlan(*program, more, UnitHardware(), Unassigned(m));
+  INFO(written.status());
+  REQUIRE(written.ok());
+  CHECK(written->plan.copies == plan.copies);
+  CHECK(ReadBack(*program, Unassigned(m), written->module) == plan);
+}
+
+TEST_CASE("a copy by way of fast memory, and a fetch of what it brought, are read back") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("x = f32[64,128]{1,0:T(8,128)} parameter()")
+      .Add("k = f32[64,128]{1,0:T(8,128)} copy(x)")
+      .Add("a = f32[64,128]{1,0:T(8,128)} negate(x)")
+      .Add("b = f32[64,128]{1,0:T(8,128)} negate(a)")
+      .Add("u = f32[64,128]{1,0:T(8,128)} add(b, k)");
+  const std::shared_ptr<const Program> program = Import(m);
+  Plan plan = AllMainPlan(*program, UnitHardware());
+  const AccessId made = AccessOf(*program, "k", "k"), used = AccessOf(*program, "u", "k");
+  const BufferId k = program->access(made).buffer;
+  const Tick copy = program->access(made).tick, use = program->access(used).tick;
+  plan.residences = {{k, 0, copy, copy + 1}, {k, 0, use - 1, use + 1}};
+  plan.served_by[made.index()] = ResidenceId(0);
+  plan.served_by[used.index()] = ResidenceId(1);
+  plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), copy, copy, 0, 32768},
+                 {CopyKind::kEviction, ResidenceId(0), copy + 1, copy + 1, 0, 32768},
+                 {CopyKind::kPrefetch, ResidenceId(1), use - 1, use, 0, 32768}};
+  plan.copies[0].replaces = copy;
+  const Plan found = WriteAndRead(*program, plan, Unassigned(m));
+  CHECK(found.served_by == plan.served_by);
+  CHECK(found.copies.size() == plan.copies.size());
+  CHECK(found.copies[0].replaces == copy);
+}
+
+// A permute that runs while `c` is made.
+ModuleText PermuteModule() {
+  ModuleText m;
+  m.Computation("main")
+      .Add("x = f32[64,128]{1,0:T(8,128)} parameter()")
+      .Add("a = f32[64,128]{1,0:T(8,128)} negate(x)")
+      .Add(
+          "start = (f32[64,128]{1,0:T(8,128)}, f32[64,128]{1,0:T(8,128)}, u32[]) "
+          "collective-permute-start(a)")
+      .Add("b = f32[64,128]{1,0:T(8,128)} negate(x)")
+      .Add("c = f32[64,128]{1,0:T(8,128)} negate(b)")
+      .Add("done = f32[64,128]{1,0:T(8,128)} collective-permute-done(start)")
+      .Add("d = f32[64,128]{1,0:T(8,128)} add(c, done)");
+  return m;
+}
+
+TEST_CASE("what a transfer would have to leave before it is done stays in main memory") {
+  const ModuleText m = PermuteModule();
+  const std::shared_ptr<const Program> program = Import(m);
+  Plan plan = AllMainPlan(*program, UnitHardware());
+  const AccessId a = AccessOf(*program, "a", "a"), sent = AccessOf(*program, "start", "a"),
+                 b = AccessOf(*program, "b", "b"), c = AccessOf(*program, "c", "b");
+  plan.residences = {
+      {program->access(a).buffer, 0, program->access(a).tick, program->access(sent).tick + 1},
+      {program->access(b).buffer, 0, program->access(b).tick, program->access(c).tick + 1}};
+  plan.served_by[a.index()] = plan.served_by[sent.index()] = ResidenceId(0);
+  plan.served_by[b.index()] = plan.served_by[c.index()] = ResidenceId(1);
+  const Tick behind = program->access(sent).tick + 1;
+  plan.residences[0].end = plan.residences[1].begin = behind;
+  plan.copies = {{CopyKind::kEviction, ResidenceId(0), behind, behind, 0, 32768}};
+  INFO(Validate(*program, UnitHardware(), plan).message);
+  REQUIRE(Validate(*program, UnitHardware(), plan).ok());
+  const auto written = WritePlan(*program, plan, UnitHardware(), Unassigned(m));
+  INFO(written.status());
+  REQUIRE(written.ok());
+  Plan without = AllMainPlan(*program, UnitHardware());
+  without.residences = {plan.residences[1]};
+  without.served_by[b.index()] = without.served_by[c.index()] = ResidenceId(0);
+  CHECK(written->plan == without);
+  CHECK(ReadBack(*program, Unassigned(m), written->module).served_by == without.served_by);
+}
+
 TEST_CASE("the plan with everything in main memory adds nothing") {
   const ModuleText m = LoopModule();
   const std::shared_ptr<const Program> program = Import(m);
   const Plan plan = AllMainPlan(*program, UnitHardware());
-  const absl::StatusOr<PhaseModule> written =
+  const absl::StatusOr<WrittenPlan> written =
       WritePlan(*program, plan, UnitHardware(), Unassigned(m));
   INFO(written.status());
   REQUIRE(written.ok());
   hlo::HloModuleProtoWithConfig whole;
-  REQUIRE(whole.ParseFromString(written->module));
+  REQUIRE(whole.ParseFromString(written->module.module));
   for (const auto& computation : whole.hlo_module().computations()) {
     for (const auto& instruction : computation.instructions())
       CHECK(!absl::EndsWith(instruction.opcode(), "-start"));

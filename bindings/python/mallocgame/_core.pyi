@@ -965,15 +965,16 @@ def write_plan(
     module: bytes,
     buffer_assignment: bytes,
     hardware: Hardware | None = None,
-) -> tuple[bytes, bytes]:
+) -> tuple[bytes, bytes, Plan]:
     """Writes a plan into what the compiler's first phase gives with memory space assignment off.
 
     module, buffer_assignment: its `opt_hlo` and `buffer_assignment`, decompressed, of which
     `program` was imported. hardware: None is the program's own.
 
-    Returns both anew, for the later phases. InvalidInputError: the plan breaks a rule, or the
-    messages are damaged or of another program. MallocGameError names the instruction, and what of
-    the plan can't be written there.
+    Returns both anew, for the later phases, and the plan as they carry it out: without evictions of
+    what nobody reads, and with buffers in main memory that a transfer couldn't hold where the plan
+    has them. InvalidInputError: the plan breaks a rule, or the messages are damaged or of another
+    program. MallocGameError names the instruction, and what of the plan can't be written there.
     """
 
 def find_uses(

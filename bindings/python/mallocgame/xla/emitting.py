@@ -123,7 +123,9 @@ class Emitter:
         program, base = self._ordered(order), self._scheduled
         hardware = self.capture.target.hardware if hardware is None else hardware
         try:
-            module, assignment = write_plan(program, plan, base.module, base.assignment, hardware)
+            module, assignment, plan = write_plan(
+                program, plan, base.module, base.assignment, hardware
+            )
             check_phase_module(base.module, base.assignment, module, assignment, hardware)
         except MallocGameError as error:
             raise PlanRefusedError(f"{program.name}: {error}") from None
