@@ -153,7 +153,7 @@ def compare_picture(path: pathlib.Path) -> None:
                     "program": name,
                     "solver": solver,
                     "latency_ps": latency_ps,
-                    "bound_ps": mg.bound(program).bound_ps,
+                    "bound_ps": mg.bounds.bound(program).bound_ps,
                 }
             )
     plots.save_comparison(path, rows, solvers)

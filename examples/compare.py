@@ -25,7 +25,7 @@ def main() -> None:
     print(f"{'program':34}" + "".join(f"{solver:>12}" for solver in SOLVERS) + f"{'XLA':>12}")
     for name in names:
         program = mg.load_program(name)
-        bound_ps = mg.bound(program).bound_ps
+        bound_ps = mg.bounds.bound(program).bound_ps
         assert program.xla_plan is not None, "every bundled program has XLA's own plan"
         xla_ps = mg.simulate(program, program.xla_plan).latency_ps
         cells = []

@@ -33,9 +33,9 @@ def main() -> None:
     for _ in range(1000):
         mask = info["action_mask"]
         actions = (mask * chance.random(mask.shape)).argmax(axis=1)  # a random legal one each
-        _, _, terminated, _, info = envs.step(actions)
-        if terminated.any():
-            latencies.extend(info["final_info"]["latency_ps"][terminated] / 1e6)
+        _, _, over, _, info = envs.step(actions)
+        if over.any():
+            latencies.extend(info["final_info"]["latency_ps"][over] / 1e6)
     print(
         f"64 environments: {len(latencies)} games, latency {np.mean(latencies):.3f} us on average, "
         f"best {min(latencies):.3f} us"

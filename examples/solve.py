@@ -25,7 +25,7 @@ def main() -> None:
     )
     print()
     verdict = mg.validate(program, result.plan)
-    report, bound = result.report, mg.bound(program)
+    report, bound = result.report, mg.bounds.bound(program)
     print(
         f"{program.name}, {solver}: {report.latency_ps / 1e6:,.2f} us, "
         f"{'valid' if verdict else verdict.message}"

@@ -14,7 +14,7 @@ from mallocgame import agents
 def main() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else "resnet50_b1.tpu_v4i"
     evaluations = int(sys.argv[2]) if len(sys.argv) > 2 else 4000
-    problem = mg.placement(name, "nnp_i")
+    problem = mg.placement.problem(name, "nnp_i")
 
     def show(progress: dict) -> None:
         if progress["generation"] % 20 == 0 and progress["best_ps"]:
@@ -37,7 +37,7 @@ def main() -> None:
         weights, activations = (problem.tensor_bytes * (best.map == level)).sum(axis=0) / 2**20
         print(f"  {memory}: {weights:.1f} MiB of weights, {activations:.1f} MiB of activations")
 
-    unseen = mg.placement("mlp_train_adam_b512.tpu_v4i", "nnp_i")
+    unseen = mg.placement.problem("mlp_train_adam_b512.tpu_v4i", "nnp_i")
     placed = trainer.agent().place(unseen)
     print(
         f"{unseen.program.name}, unseen: {placed.latency_ps / 1e6:.1f} µs, "

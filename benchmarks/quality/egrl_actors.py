@@ -20,7 +20,7 @@ import mallocgame as mg
 from mallocgame.agents.torch_module import torch_module
 
 
-def measured(problems: list[mg.Placement], rounds: int) -> np.ndarray:
+def measured(problems: list[mg.placement.Placement], rounds: int) -> np.ndarray:
     """[generations, 5]: bytes of networks, assignment and harvest, and both kinds of seconds."""
     module = torch_module()
     trainer = module.EgrlTrainer(problems, {}, 0, 1)
@@ -43,7 +43,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=40)
     options = parser.parse_args()
-    rows = measured([mg.placement(named(name), HIERARCHY) for name in LEARNED], options.rounds)
+    rows = measured(
+        [mg.placement.problem(named(name), HIERARCHY) for name in LEARNED], options.rounds
+    )
     mean = rows[len(rows) // 2 :].mean(axis=0)
     print("| a generation | |\n| --- | --: |")
     labels = (

@@ -66,11 +66,11 @@ class Gaps:
         self.bench = bench
 
     @functools.cache  # noqa: B019 - there is one for the whole run
-    def optimal(self, program: str) -> mg.OptimalMap:
+    def optimal(self, program: str) -> mg.placement.OptimalMap:
         run = self.bench.run(HIERARCHY, program, "optimal", 0)
         problem = self.bench.problem(HIERARCHY, program)
         first_come_ps = problem.search("first-come", 1).latency_ps
-        return mg.OptimalMap(
+        return mg.placement.OptimalMap(
             np.array(run["map"], np.uint8),
             run["improvements"][-1][1],
             run["bound_ps"],

@@ -85,14 +85,14 @@ class Bench:
 
     def __init__(self, folder: pathlib.Path, evaluations: int, seeds: int) -> None:
         self.folder, self.evaluations, self.seeds = folder, evaluations, seeds
-        self._problems: dict[tuple[str, str], mg.Placement] = {}
+        self._problems: dict[tuple[str, str], mg.placement.Placement] = {}
 
-    def problem(self, hierarchy: str, program: str) -> mg.Placement:
+    def problem(self, hierarchy: str, program: str) -> mg.placement.Placement:
         if (hierarchy, program) not in self._problems:
             self._problems[hierarchy, program] = (
-                mg.placement(named(program), game=GAMES[hierarchy])
+                mg.placement.problem(named(program), game=GAMES[hierarchy])
                 if hierarchy in GAMES
-                else mg.placement(named(program), hierarchy)
+                else mg.placement.problem(named(program), hierarchy)
             )
         return self._problems[hierarchy, program]
 
@@ -137,7 +137,7 @@ class Bench:
             if method == "egrl":
                 trainer.save(self.path(hierarchy, program, method, seed, ".egrl"))
         elif method == "optimal":
-            optimal = mg.optimal_map(problem, OPTIMAL_SECONDS)
+            optimal = mg.placement.optimal_map(problem, OPTIMAL_SECONDS)
             found = agents.FoundMap(
                 optimal.map,
                 optimal.latency_ps,
@@ -311,7 +311,7 @@ def draw(
         )
 
 
-def print_rate(problem: mg.Placement) -> None:
+def print_rate(problem: mg.placement.Placement) -> None:
     """Grades random maps by the core alone.
 
     The rates are in a CPU second, and in a second of wall time on all cores; medians of five.
@@ -344,8 +344,8 @@ def main() -> None:
     parser.add_argument(
         "--hierarchies",
         nargs="+",
-        default=mg.Hierarchy.preset_names(),
-        choices=mg.Hierarchy.preset_names(),
+        default=mg.placement.Hierarchy.preset_names(),
+        choices=mg.placement.Hierarchy.preset_names(),
     )
     parser.add_argument("--programs", nargs="+", default=PROGRAMS)
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)

@@ -91,18 +91,20 @@ def read_back(capture: mgx.Capture, written: mgx.Written) -> tuple[mg.Program, m
     return program, program.xla_plan
 
 
-def next_work(program: mg.Program) -> list[int]:
+def next_work(program: mg.Program, plan: mg.Plan) -> list[int]:
     """Returns for each tick, and the end, the first from it on at which something is done.
 
     Between two of them a copy may begin or end anywhere: the module is the same, or takes as long.
+    Where a prefetch does what a plain copy did, nothing else is done.
     """
+    replaced = set(plan.copies["replaces"].tolist())
     opcodes = program.instruction_opcodes
     times_ps = timeline(program, mg.all_main_plan(program))["compute_ps"]
     found = [len(opcodes)]
     for tick in range(len(opcodes) - 1, -1, -1):
         # A custom call may be no more than the bytes of a loop's carry (AllocateBuffer).
         idle = opcodes[tick] in _NO_WORK or (opcodes[tick] == "custom-call" and not times_ps[tick])
-        found.append(found[-1] if idle else tick)
+        found.append(found[-1] if idle or tick in replaced else tick)
     return found[::-1]
 
 
@@ -112,7 +114,7 @@ def copies(program: mg.Program, plan: mg.Plan) -> collections.Counter[tuple[int,
     An eviction is one copy that begins with its last part, and is left out where main memory has
     the value already. A preload is done at its first use. Parts of prefetches end at tiles.
     """
-    work = next_work(program)
+    work = next_work(program, plan)
     found: collections.Counter[tuple[int, ...]] = collections.Counter()
     for copy in plan.copies:
         if copy["kind"] == PREFETCH and not copy["preload"]:

@@ -53,7 +53,7 @@ def cells(
         planned = [microseconds(result.report.latency_ps)]
     tuned = mgx.tune_capture(captured, seconds=options.seconds, compiler=compiler)
     now, known = tuned.report, tuned.capture.program
-    least = mg.bound(known, "lp", seconds=options.bound_seconds)
+    least = mg.bounds.bound(known, "lp", seconds=options.bound_seconds)
     return verdict.ok, [
         f"{program.counts['accesses']:,}",
         f"{most:,}",

@@ -27,10 +27,10 @@ BUNDLED = (
 def measure(seconds: float, name: str) -> dict:
     program = mg.load_program(name)
     assert program.xla_plan is not None, "every bundled program has XLA's own plan"
-    lp, milp = (mg.bound(program, name, seconds=seconds) for name in ("lp", "milp"))
+    lp, milp = (mg.bounds.bound(program, name, seconds=seconds) for name in ("lp", "milp"))
     return {
         "fingerprint": program.fingerprint,
-        "no_contention_ps": mg.bound(program).bound_ps,
+        "no_contention_ps": mg.bounds.bound(program).bound_ps,
         "lp_ps": lp.bound_ps,
         "lp_status": lp.status,
         # Stopped early it may be the weaker one.

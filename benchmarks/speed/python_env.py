@@ -159,11 +159,11 @@ def main() -> None:
             print(f"{'  one, ' + observation:58}{one(env, plays, steps) / 1e3:8.0f} k steps/s")
         for observation in ("dict", "flat", "compact"):
             for copy in (True, False):
-                env = mg.VectorEnv(64, program, observation=observation, copy=copy, game=kind)
+                envs = mg.VectorEnv(64, program, observation=observation, copy=copy, game=kind)
                 name = (
                     f"  64, {observation}, {'new arrays each step' if copy else 'the same arrays'}"
                 )
-                print(f"{name:58}{many(env, 4 * steps) / 1e3:8.0f} k steps/s")
+                print(f"{name:58}{many(envs, 4 * steps) / 1e3:8.0f} k steps/s")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "bindings/pybind/arguments.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/game/asked.h"
+#include "mallocgame/game/mode.h"
 #include "mallocgame/game/state.h"
 
 namespace py = pybind11;
@@ -207,6 +209,8 @@ void BindGame(py::module_& module) {
   module.attr("COPY") = static_cast<int>(Action::kCopy);
   module.attr("NOCOPY") = static_cast<int>(Action::kNoCopy);
   module.attr("COPY_EARLY") = static_cast<int>(Action::kCopyEarly);
+  for (const Mode mode : {Mode::kSkip, Mode::kLate, Mode::kEarly, Mode::kPreload, Mode::kSplit})
+    module.attr(absl::AsciiStrToUpper(ModeName(mode)).c_str()) = static_cast<int>(mode);
   module.attr("RULES_VERSION") = kRulesVersion;
   module.attr("PRIORITY_RULES_VERSION") = kPriorityRulesVersion;
 

@@ -327,8 +327,8 @@ void BindVerdict(py::module_& module) {
       .def("__bool__", &OffsetVerdict::ok)
       .def("__repr__",
            [](const OffsetVerdict& v) {
-             return Text(v.ok() ? std::string("<mallocgame.OffsetVerdict ok>")
-                                : "<mallocgame.OffsetVerdict " +
+             return Text(v.ok() ? std::string("<mallocgame.offsets.OffsetVerdict ok>")
+                                : "<mallocgame.offsets.OffsetVerdict " +
                                       std::string(OffsetRuleName(v.rule)) + ": " + v.message + ">");
            })
       .def(py::pickle(&PickledVerdict, &VerdictOf))

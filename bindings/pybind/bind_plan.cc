@@ -230,6 +230,9 @@ void BindPlan(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(CopyRow, part_begin, part_end, residence, begin, end, replaces, kind,
                        preload);
   PYBIND11_NUMPY_DTYPE(TickRow, compute_ps, stall_ps, idle_ps, copied_ps, source);
+  module.attr("RESIDENCE_ROW") = py::dtype::of<ResidenceRow>();
+  module.attr("COPY_ROW") = py::dtype::of<CopyRow>();
+  module.attr("TICK_ROW") = py::dtype::of<TickRow>();
   // The numbers in the column `kind` of copies.
   module.attr("PREFETCH") = static_cast<int>(CopyKind::kPrefetch);
   module.attr("EVICTION") = static_cast<int>(CopyKind::kEviction);

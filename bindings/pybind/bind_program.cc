@@ -281,6 +281,10 @@ void BindProgram(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(BufferRow, size_bytes, origin, is_output, eligible);
   PYBIND11_NUMPY_DTYPE(AccessRow, tick, buffer, kind, writes_in_loop);
   PYBIND11_NUMPY_DTYPE(LoopRow, entry, exit, trips, trips_known);
+  module.attr("INSTRUCTION_ROW") = py::dtype::of<InstructionRow>();
+  module.attr("BUFFER_ROW") = py::dtype::of<BufferRow>();
+  module.attr("ACCESS_ROW") = py::dtype::of<AccessRow>();
+  module.attr("LOOP_ROW") = py::dtype::of<LoopRow>();
   BindHardware(module);
   BindPriceLaw(module);
   // The numbers in the column `kind` of accesses and in the column `origin` of buffers.

@@ -317,7 +317,8 @@ void BindSolvers(py::module_& module) {
           "'heuristic', 'optimal' or 'stopped'.")
       .def_property_readonly(
           "bound_ps", [](const ResultHandle& r) { return r.result.bound_ps; },
-          "Proven: no play of the game is faster. None if nothing is proven; mallocgame.bound() "
+          "Proven: no play of the game is faster. None if nothing is proven; "
+          "mallocgame.bounds.bound() "
           "knows more.")
       .def_property_readonly(
           "actions", [](const ResultHandle& r) { return ToArray(r.result.actions); },

@@ -199,11 +199,13 @@ absl::Status PlanWriter::WriteOperands(int32_t i) {
 // A transfer holds its arrays where it began with them until it is done.
 absl::Status PlanWriter::CheckHeld(int32_t i, int32_t array) {
   const std::optional<int32_t> made = values_.MadeAt(array);
-  if (!made || *made == kMainMemory || plan_.residences[*made].end > tick_) return absl::OkStatus();
+  if (!made) return absl::OkStatus();
+  const bool stays = *made == kMainMemory || plan_.residences[*made].end > tick_;
+  if (stays && ServedFrom(tick_, array).value_or(*made) == *made) return absl::OkStatus();
   torn_ = BufferOf(array);
   return absl::UnimplementedError(absl::StrCat(
       module_.Where(i), ": what '", module_.instruction(flow_.InstructionOf(array)).proto->name(),
-      "' has begun to transfer leaves fast memory before it"));
+      "' has begun to transfer is elsewhere by then"));
 }
 
 // The result of a transfer lies where its start has put it.

@@ -33,7 +33,6 @@ struct WrittenPlan {
 //   they begin with their last slice.
 // - A preload is done at its first use. A second copy fetches it for the next run, as soon as
 //   nothing else needs its bytes.
-// - An operand that a collective holds is read where the collective has begun with it.
 //
 // Nothing of the compiler checks that the result computes the same.
 // InvalidArgument: the plan breaks a rule (plan/validate.h), a message is damaged or of another

@@ -83,12 +83,12 @@ def searches(threads: int, folder: pathlib.Path) -> None:
         (folder / rule).write_text(digest([search.visits, search.q, search.values]), "utf-8")
 
 
-def placements() -> dict[str, mg.Placement]:
+def placements() -> dict[str, mg.placement.Placement]:
     """The placement problem on a hierarchy, and the games it may be."""
     return {
-        "hierarchy": mg.placement(OTHER, "nnp_i"),
-        "time": mg.placement(OTHER, game="time"),
-        "priority": mg.placement(OTHER, game="priority"),
+        "hierarchy": mg.placement.problem(OTHER, "nnp_i"),
+        "time": mg.placement.problem(OTHER, game="time"),
+        "priority": mg.placement.problem(OTHER, game="priority"),
     }
 
 

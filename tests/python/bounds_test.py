@@ -14,7 +14,7 @@ import pytest
 from conftest import OTHER, SMALL, SOURCE_ROOT
 
 import mallocgame as mg
-from mallocgame._bounds.linear import Linear
+from mallocgame.bounds.linear import Linear
 from mallocgame.programs import suite
 
 # Random programs, and of how many the integer programme is solved too.
@@ -89,7 +89,7 @@ def test_bounds_of_random_programs_are_below_every_plan(count, integer, tmp_path
     pytest.importorskip("highspy")
     reached = better = variations = integer_reached = integer_better = 0
     for seed, program in enumerate(tiny_programs(count, tmp_path)):
-        least, lp = mg.bound(program), mg.bound(program, "lp", seconds=0)
+        least, lp = mg.bounds.bound(program), mg.bounds.bound(program, "lp", seconds=0)
         assert (least.name, least.status, lp.name, lp.status) == (
             "no-contention",
             "optimal",
@@ -99,10 +99,10 @@ def test_bounds_of_random_programs_are_below_every_plan(count, integer, tmp_path
         assert least.bound_ps <= lp.bound_ps
         latencies = [mg.simulate(program, plan).latency_ps for plan in plans(program, seed)]
         assert min(latencies) >= lp.bound_ps, f"program {seed}: bound {lp.bound_ps}"
-        any_order = mg.bound(program, "any-order")
+        any_order = mg.bounds.bound(program, "any-order")
         assert least.bound_ps <= any_order.bound_ps <= min(latencies), f"program {seed}"
         if seed < integer:
-            milp = mg.bound(program, "milp", seconds=0)
+            milp = mg.bounds.bound(program, "milp", seconds=0)
             assert (milp.name, milp.status) == ("milp", "optimal")
             assert lp.bound_ps * (1 - 3e-5) - 1 <= milp.bound_ps <= min(latencies)
             integer_reached += min(latencies) <= milp.bound_ps * (1 + 3e-5)
@@ -118,7 +118,9 @@ def test_bounds_of_random_programs_are_below_every_plan(count, integer, tmp_path
 @pytest.mark.parametrize("name", mg.program_names())
 def test_no_contention_of_the_corpus(name):
     program = mg.load_program(name)
-    assert 0 < mg.bound(program).bound_ps <= mg.simulate(program, program.xla_plan).latency_ps
+    assert (
+        0 < mg.bounds.bound(program).bound_ps <= mg.simulate(program, program.xla_plan).latency_ps
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,8 +129,8 @@ def test_no_contention_of_the_corpus(name):
 def test_lp_of_the_corpus(name):
     pytest.importorskip("highspy")
     program = mg.load_program(name)
-    lp = mg.bound(program, "lp", seconds=0)
-    assert lp.status == "optimal" and lp.bound_ps >= mg.bound(program).bound_ps
+    lp = mg.bounds.bound(program, "lp", seconds=0)
+    assert lp.status == "optimal" and lp.bound_ps >= mg.bounds.bound(program).bound_ps
     assert lp.bound_ps <= mg.simulate(program, program.xla_plan).latency_ps
     for solver in ("greedy", "random", "anneal"):
         assert lp.bound_ps <= mg.solve(program, solver, seconds=0, evaluations=30).report.latency_ps
@@ -145,7 +147,7 @@ def test_good_plans_are_near_the_integer_bound(name, gap):
     """Without a limit of time, so that a busy machine changes nothing."""
     pytest.importorskip("highspy")
     program = mg.load_program(name)
-    milp = mg.bound(program, "milp", seconds=0)
+    milp = mg.bounds.bound(program, "milp", seconds=0)
     assert milp.status == "optimal"
     found = mg.solve(program, "packing", seconds=0, evaluations=20_000).report.latency_ps
     assert milp.bound_ps <= found <= milp.bound_ps * (1 + gap)
@@ -155,13 +157,15 @@ def test_small_buffers_can_take_space_too():
     """The fewer are free, the higher the bound; a good plan is above it all the same."""
     pytest.importorskip("highspy")
     program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
-    free = mg.bound(program, "lp", seconds=0)
-    none_free = mg.bound(program, "lp", free_below_bytes=0, seconds=0)
+    free = mg.bounds.bound(program, "lp", seconds=0)
+    none_free = mg.bounds.bound(program, "lp", free_below_bytes=0, seconds=0)
     assert (free.status, none_free.status) == ("optimal", "optimal")
     found = mg.solve(program, "packing", seconds=0, evaluations=5000).report.latency_ps
     assert free.bound_ps < none_free.bound_ps <= found
-    all_free = mg.bound(program, "lp", free_below_bytes=program.hardware.fast_bytes + 1, seconds=0)
-    assert mg.bound(program).bound_ps <= all_free.bound_ps < free.bound_ps
+    all_free = mg.bounds.bound(
+        program, "lp", free_below_bytes=program.hardware.fast_bytes + 1, seconds=0
+    )
+    assert mg.bounds.bound(program).bound_ps <= all_free.bound_ps < free.bound_ps
 
 
 def test_a_value_is_not_copied_before_its_writer_is_done():
@@ -169,15 +173,15 @@ def test_a_value_is_not_copied_before_its_writer_is_done():
     pytest.importorskip("highspy")
     program = mg.load_program("alphatensor_b4.tpu_v4i")
     found = mg.solve(program, "packing", seconds=0, evaluations=3_000).report.latency_ps
-    assert found <= 1.002 * mg.bound(program, "lp", seconds=0).bound_ps
+    assert found <= 1.002 * mg.bounds.bound(program, "lp", seconds=0).bound_ps
 
 
 @pytest.mark.parametrize("name", ["lp", "milp"])
 def test_a_bound_that_is_stopped_at_once_still_holds(name):
     pytest.importorskip("highspy")
     program = mg.load_program("llama_1b_decode_8l_b4_kv1024.tpu_v5e")
-    stopped = mg.bound(program, name, seconds=1e-3)
-    assert stopped.status == "stopped" and stopped.bound_ps >= mg.bound(program).bound_ps
+    stopped = mg.bounds.bound(program, name, seconds=1e-3)
+    assert stopped.status == "stopped" and stopped.bound_ps >= mg.bounds.bound(program).bound_ps
 
 
 def test_recorded_bounds_and_suites():
@@ -192,7 +196,7 @@ def test_recorded_bounds_and_suites():
         )
         assert (
             entry["no_contention_ps"]
-            == mg.bound(program).bound_ps
+            == mg.bounds.bound(program).bound_ps
             <= entry["lp_ps"]
             <= entry["xla_ps"]
         )
@@ -219,11 +223,11 @@ def test_any_duals_prove_a_bound():
 
 def test_wrong_arguments(program):
     with pytest.raises(mg.InvalidInputError, match="no-contention, any-order, lp, milp"):
-        mg.bound(program, "ip")
+        mg.bounds.bound(program, "ip")
     with pytest.raises(mg.InvalidInputError, match="seconds"):
-        mg.bound(program, "lp", seconds=-1)
+        mg.bounds.bound(program, "lp", seconds=-1)
     with pytest.raises(mg.InvalidInputError, match="free_below_bytes must be >= 0, found -1"):
-        mg.bound(program, "lp", free_below_bytes=-1)
+        mg.bounds.bound(program, "lp", free_below_bytes=-1)
     with pytest.raises(mg.InvalidInputError, match="contended"):
         suite("contentious")
 

@@ -31,8 +31,8 @@ SLOWEST = 2
 
 
 @pytest.fixture(scope="module")
-def problem() -> mg.Placement:
-    return mg.placement(PROGRAM, "nnp_i")
+def problem() -> mg.placement.Placement:
+    return mg.placement.problem(PROGRAM, "nnp_i")
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,11 @@ def test_saved_and_loaded_it_goes_on_the_same(problem, checkpoint, tmp_path):
 
 
 def test_processes_make_the_generations_that_are_made_here(problem, tmp_path):
-    problems = [problem, mg.placement(OTHER, "nnp_i"), mg.placement(PROGRAM, "nnp_i_48mib")]
+    problems = [
+        problem,
+        mg.placement.problem(OTHER, "nnp_i"),
+        mg.placement.problem(PROGRAM, "nnp_i_48mib"),
+    ]
     here = agents.Egrl(problems, SMALL, seed=3, threads=1)
     here.step()
     here.save(tmp_path / "begun")
@@ -171,9 +175,9 @@ def test_processes_make_the_generations_that_are_made_here(problem, tmp_path):
 
 def test_what_is_refused(problem, checkpoint, tmp_path):
     with pytest.raises(mg.InvalidInputError, match=r"agent.egrl: "):
-        agents.Egrl.load(checkpoint, mg.placement(OTHER, "nnp_i"))
+        agents.Egrl.load(checkpoint, mg.placement.problem(OTHER, "nnp_i"))
     with pytest.raises(mg.InvalidInputError, match=r"agent.egrl: "):
-        agents.Egrl.load(checkpoint, mg.placement(PROGRAM, "nnp_i_48mib"))
+        agents.Egrl.load(checkpoint, mg.placement.problem(PROGRAM, "nnp_i_48mib"))
     damaged = tmp_path / "damaged"
     damaged.write_bytes(checkpoint.read_bytes()[:-20])
     with pytest.raises(
@@ -196,14 +200,14 @@ def test_an_agent_places_what_it_has_not_seen(checkpoint):
         10,
         "6",
     )
-    unseen = mg.placement(OTHER, "nnp_i_48mib")
+    unseen = mg.placement.problem(OTHER, "nnp_i_48mib")
     few, many = agent.place(unseen, samples=0), agent.place(unseen, samples=40, seed=1)
     assert len(few.best_ps) == 2 and len(many.best_ps) == 82 and many.latency_ps <= few.latency_ps
     assert unseen.evaluate(many.map) == (many.latency_ps, 0.0, many.reward)
     again = agent.place(unseen, samples=40, seed=1)
     assert (again.map == many.map).all() and (again.best_ps == many.best_ps).all()
     with pytest.raises(mg.InvalidInputError, match="levels"):
-        agent.place(mg.placement(GAME))
+        agent.place(mg.placement.problem(GAME))
     with pytest.raises(mg.InvalidInputError, match="samples"):
         agent.place(unseen, samples=-1)
 
@@ -223,10 +227,10 @@ def test_the_solver_plays_its_map(tmp_path):
         mg.validate(program, first.plan).ok and first.report.latency_ps <= first.report.all_main_ps
     )
     assert mg.replay(mg.record(first), program).same
-    trainer = agents.Egrl(mg.placement(GAME), SMALL)
+    trainer = agents.Egrl(mg.placement.problem(GAME), SMALL)
     trainer.step()
     trainer.save(tmp_path / "game.egrl")
-    state = mg.play_map(trainer.problems[0], trainer.best().map)
+    state = mg.placement.play_map(trainer.problems[0], trainer.best().map)
     assert state.is_terminal() and state.latency_ps == trainer.best().latency_ps
     trained = mg.solve(
         program, "egrl", seconds=0, evaluations=50, checkpoint=tmp_path / "game.egrl"
@@ -266,7 +270,7 @@ def test_the_command_writes_maps(tmp_path, run):
     document = train_json(*arguments, "--evaluations", 50, "--seed", 1)
     assert [row["program"] for row in document["results"]] == [PROGRAM, OTHER]
     for row in document["results"]:
-        problem = mg.placement(row["program"], "nnp_i")
+        problem = mg.placement.problem(row["program"], "nnp_i")
         saved = json.loads((out / f"{row['program']}.map.json").read_text())
         latency_ps, moved, reward = problem.evaluate(np.array(saved["map"], np.uint8))
         assert (latency_ps, moved, reward) == (row["latency_ps"], 0.0, row["reward"]) and row[
@@ -334,7 +338,7 @@ def test_the_command_plays_the_game(tmp_path, run, game):
     )
     log = mg.load_log(out / f"{GAME}.mgr")
     assert mg.replay(log).same and log.solver == "egrl"
-    problem = mg.placement(GAME, game=game)
+    problem = mg.placement.problem(GAME, game=game)
     document = json.loads((out / f"{GAME}.map.json").read_text())
     saved = np.array(document["map"], np.uint8)
     assert problem.evaluate(saved)[0] == row["latency_ps"] == row["game_latency_ps"]

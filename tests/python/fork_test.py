@@ -248,7 +248,7 @@ def test_a_solver_that_is_forked_within_is_told():
 
 
 def test_placements_are_graded_in_a_child():
-    problem = mg.placement(PROGRAM, "nnp_i")
+    problem = mg.placement.problem(PROGRAM, "nnp_i")
     shape = (40, problem.num_nodes, 2)
     maps = np.random.default_rng(0).integers(0, 2, shape, dtype=np.uint8)
     expected = problem.evaluate_many(maps, threads=3).latency_ps.tolist()
@@ -274,7 +274,7 @@ def _agents_train_on() -> None:
     from mallocgame import agents
 
     muzero = agents.MuZero(PROGRAM, MUZERO, seed=1, threads=2)
-    egrl = agents.Egrl(mg.placement(PROGRAM, "nnp_i"), EGRL, seed=1, threads=2)
+    egrl = agents.Egrl(mg.placement.problem(PROGRAM, "nnp_i"), EGRL, seed=1, threads=2)
     for trainer in (muzero, egrl):
         for _ in range(2):
             trainer.step()

@@ -106,8 +106,8 @@ def of_the_core() -> list:
     game, order = mg.Game(program), mg.Game(program, game="priority", candidates=3)
     solved = mg.solve(order, "mcts", seconds=0, evaluations=30, seed=4)
     log = mg.record(solved)
-    problem = mg.placement(program, "nnp_i")
-    prices = mg.Prices(np.linspace(0, 1, program.ticks), np.ones(program.ticks))
+    problem = mg.placement.problem(program, "nnp_i")
+    prices = mg.bounds.Prices(np.linspace(0, 1, program.ticks), np.ones(program.ticks))
     plan = solved.plan
     wrong = mg.Plan.of(program, program.hardware, plan.residences, plan.copies[:0], plan.served_by)
     model = Flat()
@@ -131,18 +131,20 @@ def of_the_core() -> list:
         mg.replay(log),
         mg.Observer(game, {"neighbours": 2}, prices),
         mg.ProgramGraph(game),
-        mg.Hierarchy.preset("nnp_i"),
+        mg.placement.Hierarchy.preset("nnp_i"),
         problem,
         problem.evaluate(problem.baseline_map),
         problem.evaluate_many(maps),
         problem.search("random", evaluations=4),
-        mg.solve_offsets(intervals, 10),
-        mg.OffsetTable.from_csv(b"id,lower,upper,size,alignment,gaps,note\na,0,9,8,2,3-5,x\n"),
-        mg.check_offsets(intervals, np.array([0, 3])),
+        mg.offsets.solve(intervals, 10),
+        mg.offsets.OffsetTable.from_csv(
+            b"id,lower,upper,size,alignment,gaps,note\na,0,9,8,2,3-5,x\n"
+        ),
+        mg.offsets.check(intervals, np.array([0, 3])),
         model.kept,
         mg.levels("train")[3],
-        mg.bound(program),
-        mg.OptimalMap(maps[0], 5, 4, "optimal", 6),
+        mg.bounds.bound(program),
+        mg.placement.OptimalMap(maps[0], 5, 4, "optimal", 6),
         observation.layout({}, 4)[0],
         offline.Behaviour.named("random:2"),
         offline.play_games(game, ["greedy"])[0],
@@ -255,7 +257,7 @@ def trainers() -> tuple:
     from mallocgame import agents
 
     muzero = agents.MuZero(PROGRAM, MUZERO, seed=1, threads=1)
-    egrl = agents.Egrl(mg.placement(PROGRAM, "nnp_i"), EGRL, seed=1, threads=1)
+    egrl = agents.Egrl(mg.placement.problem(PROGRAM, "nnp_i"), EGRL, seed=1, threads=1)
     for trainer in (muzero, egrl):
         trainer.step()
     return muzero, egrl
@@ -384,7 +386,7 @@ def test_everything_comes_back_from_another_process():
 def test_what_an_observer_sees_is_the_same():
     program = mg.load_program(PROGRAM)
     game = mg.Game(program)
-    prices = mg.Prices(np.linspace(0, 1e-3, program.ticks))
+    prices = mg.bounds.Prices(np.linspace(0, 1e-3, program.ticks))
     seen = []
     for one in (None, prices):
         observer = mg.Observer(game, {"neighbours": 1, "address_cells": 7}, one)

@@ -214,7 +214,7 @@ def test_bounds_of_a_loop_that_never_runs():
     program = mg.import_hlo(never.encode(), hardware="tpu_v5e")
     best = mg.solve(program, "anneal", seconds=2).report.latency_ps
     for name in ("no-contention", "lp", "milp"):
-        assert 0 < mg.bound(program, name, seconds=20).bound_ps <= best
+        assert 0 < mg.bounds.bound(program, name, seconds=20).bound_ps <= best
 
 
 # These start from XLA's own plan.

@@ -90,7 +90,7 @@ def test_what_actions_save_is_their_reward(name, kind):
 @pytest.mark.parametrize("kind", ["time", "priority"])
 def test_prices(program, kind):
     game = mg.Game(program, game=kind)
-    prices = mg.Prices(np.full(program.ticks, 1e-3), np.full(program.ticks, 0.5))
+    prices = mg.bounds.Prices(np.full(program.ticks, 1e-3), np.full(program.ticks, 0.5))
     plain, priced = mg.Observer(game), mg.Observer(game, {}, prices)
     assert plain.size == priced.size
     parts = {part.name: part for part in layout({}, game.num_actions, kind)}
@@ -111,7 +111,7 @@ def test_prices(program, kind):
     assert seen[:, :2].min() >= 0 and (seen.max(axis=0) > 0).all() and seen[:, 2].min() < 0
     assert np.abs(seen).max() <= 1
     with pytest.raises(mg.InvalidInputError, match="prices: space_ps_per_byte: found 1 numbers"):
-        mg.Observer(game, {}, mg.Prices([1.0]))
+        mg.Observer(game, {}, mg.bounds.Prices([1.0]))
 
 
 @pytest.mark.parametrize("name", ["mlp_train_adam_b512.tpu_v4i", "wavernn_64steps_b8.tpu_v4i"])

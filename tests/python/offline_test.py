@@ -91,7 +91,7 @@ def command(level_set, capsys):
 def test_the_return_of_an_action_is_that_of_the_game_it_begins():
     game = mg.Game(mg.load_program(OTHER))
     state = game.initial_state()
-    prices = mg.Prices(np.full(game.program.ticks, 1e-3))
+    prices = mg.bounds.Prices(np.full(game.program.ticks, 1e-3))
     while not state.is_terminal():
         before = state.to_string()
         returns = mg.action_returns(state)
@@ -122,11 +122,11 @@ def test_prices_must_fit():
     program = mg.load_program(OTHER)
     state = mg.Game(program).initial_state()
     with pytest.raises(mg.InvalidInputError, match="price"):
-        mg.action_returns(state, mg.Prices([1.0]))
+        mg.action_returns(state, mg.bounds.Prices([1.0]))
     order = mg.Game(program, game="priority").initial_state()
     assert np.isfinite(mg.action_returns(order)).sum() == order.legal_mask().sum()
     with pytest.raises(mg.InvalidInputError, match="prices with a priority game"):
-        mg.action_returns(order, mg.Prices(np.ones(program.ticks)))
+        mg.action_returns(order, mg.bounds.Prices(np.ones(program.ticks)))
 
 
 # --- episodes
@@ -197,7 +197,7 @@ def test_games_depend_on_the_seed_only():
     again = offline.play_games(game, ["random:3", "greedy", "random"], seeds=2)
     assert all(same(*pair) for pair in zip(first, again, strict=True))
     assert first[3].actions.tobytes() != first[4].actions.tobytes()
-    prices = mg.Prices(np.full(game.program.ticks, 1e-3))
+    prices = mg.bounds.Prices(np.full(game.program.ticks, 1e-3))
     (priced,) = offline.play_games(game, ["greedy"], observation="flat", prices=prices)
     assert (priced.continuation, first[2].continuation) == ("rent", "greedy")
     assert priced.observations.shape[1] == mg.Observer(game).size

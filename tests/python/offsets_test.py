@@ -187,42 +187,42 @@ def test_refused(run, tmp_path, text, arguments, says):
 
 def test_from_python():
     intervals = np.array([[0, 2, 3], [1, 3, 3]])
-    result = mg.solve_offsets(intervals, 8, alignment=4)
+    result = mg.offsets.solve(intervals, 8, alignment=4)
     assert (result.status, sorted(result.offsets), result.height) == ("feasible", [0, 4], 7)
     assert result.bound == 7
-    assert mg.solve_offsets(intervals, 6, alignment=4).status == "infeasible"
-    assert mg.solve_offsets(intervals).height == 6
+    assert mg.offsets.solve(intervals, 6, alignment=4).status == "infeasible"
+    assert mg.offsets.solve(intervals).height == 6
     with pytest.raises(mg.InvalidInputError, match="shape"):
-        mg.solve_offsets(np.zeros((2, 2), np.int64), 1)
+        mg.offsets.solve(np.zeros((2, 2), np.int64), 1)
     with pytest.raises(mg.InvalidInputError, match="interval 0: size"):
-        mg.solve_offsets(np.array([[0, 1, -1]]), 1)
+        mg.offsets.solve(np.array([[0, 1, -1]]), 1)
     with pytest.raises(mg.InvalidInputError, match="seconds"):
-        mg.solve_offsets(intervals, 1, seconds=float("nan"))
+        mg.offsets.solve(intervals, 1, seconds=float("nan"))
     with pytest.raises(mg.InvalidInputError, match="an OffsetTable, or int64"):
-        mg.solve_offsets("id,lower,upper,size", 1)
+        mg.offsets.solve("id,lower,upper,size", 1)
 
 
 def test_table_from_python(tmp_path):
-    table = mg.OffsetTable(
+    table = mg.offsets.OffsetTable(
         np.array([[0, 9, 4], [2, 5, 4], [0, 9, 2]]),
         ids=["a", "b", "c"],
         alignments=np.array([1, 4, 1]),
         given=np.array([-1, -1, 4]),
         gaps=np.array([[0, 1, 6, 0, 0]]),
     )
-    result = mg.solve_offsets(table)
+    result = mg.offsets.solve(table)
     assert result.offsets.tolist() == [0, 0, 4] and result.height == result.bound == 6
-    verdict = mg.check_offsets(table, result.offsets, 6)
+    verdict = mg.offsets.check(table, result.offsets, 6)
     assert verdict.ok and verdict.rule == "none" and verdict.message == ""
     assert verdict.height == 6 and verdict.intervals == () and verdict.time is None
-    moved = mg.check_offsets(table, np.array([0, 0, 5]))
+    moved = mg.offsets.check(table, np.array([0, 0, 5]))
     assert moved.rule == "given" and moved.intervals == (2,)
-    mg.save_offsets(table, tmp_path / "t.csv", result.offsets)
+    mg.offsets.save(table, tmp_path / "t.csv", result.offsets)
     text = (tmp_path / "t.csv").read_bytes()
     assert text == (
         b"id,lower,upper,size,alignment,gaps,offset\na,0,9,4,1,1-6,0\nb,2,5,4,4,,0\nc,0,9,2,1,,4\n"
     )
-    back = mg.load_offsets(tmp_path / "t.csv")
+    back = mg.offsets.load(tmp_path / "t.csv")
     assert back.given.tolist() == [0, 0, 4] and back.lines == [2, 3, 4]
     assert len(back) == 3 and back.ids == ["a", "b", "c"] and back.other_columns == []
     for name in ("intervals", "alignments", "gaps"):
@@ -232,7 +232,7 @@ def test_table_from_python(tmp_path):
 
 def test_overlap_from_python():
     intervals = np.array([[0, 4, 2], [6, 9, 2], [3, 7, 2]])
-    verdict = mg.check_offsets(intervals, np.array([0, 0, 1]))
+    verdict = mg.offsets.check(intervals, np.array([0, 0, 1]))
     assert not verdict.ok and verdict.rule == "overlap"
     assert (verdict.intervals, verdict.time, verdict.bytes) == ((0, 2), (3, 4), (1, 2))
     assert verdict.message.startswith("interval 0 takes the bytes [0, 2), and interval 2")
@@ -243,16 +243,16 @@ def test_what_a_user_holds_pickles():
         b"lower,note,end,gaps,size,offset,id,alignment\n"
         b"0,\xff,8,2-3 5-5@1:2,4,8,k,4\n1,,2,,1,,l,1\n"
     )
-    table = mg.OffsetTable.from_csv(text)
+    table = mg.offsets.OffsetTable.from_csv(text)
     assert pickle.loads(pickle.dumps(table)).to_csv() == table.to_csv() == text
     assert pickle.loads(pickle.dumps(table)).lines == [2, 3]
-    result = mg.solve_offsets(table)
+    result = mg.offsets.solve(table)
     again = pickle.loads(pickle.dumps(result))
     for name in ("status", "height", "bound", "nodes", "seconds"):
         assert getattr(again, name) == getattr(result, name)
     assert np.array_equal(again.offsets, result.offsets)
     for offsets in (result.offsets, result.offsets + 1, np.array([8, 8])):
-        verdict = mg.check_offsets(table, offsets)
+        verdict = mg.offsets.check(table, offsets)
         again = pickle.loads(pickle.dumps(verdict))
         assert repr(again) == repr(verdict) and bool(again) == verdict.ok
         for name in ("ok", "rule", "message", "intervals", "time", "bytes", "height"):
@@ -277,11 +277,11 @@ def test_what_a_user_holds_pickles():
 )
 def test_tables_refused_from_python(arguments, says):
     with pytest.raises(mg.InvalidInputError, match=says):
-        mg.solve_offsets(mg.OffsetTable(np.array([[0, 2, 3], [1, 3, 3]]), **arguments))
+        mg.offsets.solve(mg.offsets.OffsetTable(np.array([[0, 2, 3], [1, 3, 3]]), **arguments))
 
 
 def test_offsets_refused_from_python():
     with pytest.raises(mg.InvalidInputError, match="offsets: found 1, allowed: 2"):
-        mg.check_offsets(np.array([[0, 2, 3], [1, 3, 3]]), np.array([0]))
+        mg.offsets.check(np.array([[0, 2, 3], [1, 3, 3]]), np.array([0]))
     with pytest.raises(mg.InvalidInputError, match="line 2"):
-        mg.OffsetTable.from_csv(b"id,lower,upper,size\na,0,1\n")
+        mg.offsets.OffsetTable.from_csv(b"id,lower,upper,size\na,0,1\n")

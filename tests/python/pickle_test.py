@@ -77,12 +77,12 @@ def test_a_pickled_game_is_small():
 def test_placement_problems_are_equal():
     program = mg.load_program(PROGRAM)
     levels = [("near", 1 << 20, 10**11), ("far", 1 << 34, 10**10)]
-    own = mg.Hierarchy("own", levels, 10**13, engines=3, staging_bytes=1 << 15)
+    own = mg.placement.Hierarchy("own", levels, 10**13, engines=3, staging_bytes=1 << 15)
     for problem in (
-        mg.placement(program, "nnp_i"),
-        mg.placement(program, own),
-        mg.placement(program),
-        mg.Placement.of_game(mg.Game(program, keep_free=0.25)),
+        mg.placement.problem(program, "nnp_i"),
+        mg.placement.problem(program, own),
+        mg.placement.problem(program),
+        mg.placement.Placement.of_game(mg.Game(program, keep_free=0.25)),
     ):
         other = again(problem)
         maps = np.random.default_rng(0).integers(
@@ -98,7 +98,7 @@ def test_placement_problems_are_equal():
 
 
 def test_prices_are_equal():
-    prices = mg.Prices([0.5, 0.25], [1.0, 0.0])
+    prices = mg.bounds.Prices([0.5, 0.25], [1.0, 0.0])
     other = again(prices)
     assert other.space_ps_per_byte.tolist() == [0.5, 0.25]
     assert other.channel_ps_per_ps.tolist() == [1.0, 0.0]

@@ -16,11 +16,11 @@ PROGRAM = "resnet50_b1.tpu_v4i"
 
 
 @pytest.fixture(scope="module")
-def problem() -> mg.Placement:
-    return mg.Placement(mg.load_program(PROGRAM), mg.Hierarchy.preset("nnp_i"))
+def problem() -> mg.placement.Placement:
+    return mg.placement.Placement(mg.load_program(PROGRAM), mg.placement.Hierarchy.preset("nnp_i"))
 
 
-def some_maps(problem: mg.Placement, count: int) -> np.ndarray:
+def some_maps(problem: mg.placement.Placement, count: int) -> np.ndarray:
     chance = np.random.default_rng(0)
     return chance.integers(
         0, len(problem.level_names), (count, problem.num_nodes, 2), dtype=np.uint8
@@ -89,13 +89,13 @@ def test_the_optimal_map_is_the_best_of_all_maps():
     for mebibytes, engines, staged in [*own, (11, 1, 8), (14, 3, 8)]:
         levels = [("A", mebibytes << 20, 10**12), ("B", 1 << 40, 10**11)]
         flops_per_second = 10**13 if staged else 10**14  # so that something can be fetched
-        hierarchy = mg.Hierarchy("two", levels, flops_per_second, engines, staged << 20)
-        problem = mg.Placement(program, hierarchy)
+        hierarchy = mg.placement.Hierarchy("two", levels, flops_per_second, engines, staged << 20)
+        problem = mg.placement.Placement(program, hierarchy)
         used = np.flatnonzero(problem.tensor_bytes)
         maps = np.zeros((2 ** len(used), 2 * problem.num_nodes), np.uint8)
         maps[:, used] = np.arange(len(maps))[:, None] >> np.arange(len(used)) & 1
         latency_ps, moved, _ = problem.evaluate_many(maps.reshape(-1, problem.num_nodes, 2))
-        found = mg.optimal_map(problem, seconds=0)
+        found = mg.placement.optimal_map(problem, seconds=0)
         assert found.status == "optimal" and problem.evaluate(found.map)[:2] == (
             found.latency_ps,
             0.0,
@@ -118,8 +118,8 @@ def test_the_optimal_map_is_the_best_of_all_maps():
 
 def test_an_optimal_map_stopped_at_once_is_the_compilers_or_better():
     pytest.importorskip("highspy")
-    problem = mg.placement("bert_base_b1_s128.tpu_v4i", "nnp_i_48mib")
-    found = mg.optimal_map(problem, seconds=0.01)
+    problem = mg.placement.problem("bert_base_b1_s128.tpu_v4i", "nnp_i_48mib")
+    found = mg.placement.optimal_map(problem, seconds=0.01)
     assert (
         found.status == "stopped" and 0 <= found.bound_ps <= found.latency_ps <= problem.baseline_ps
     )
@@ -147,7 +147,7 @@ def test_the_graph_is_the_programs(problem):
 def test_a_game_plays_the_map():
     program = mg.load_program("resnet50_b1.tpu_v4i_16mib")
     game = mg.Game(program)
-    problem = mg.Placement.of_game(
+    problem = mg.placement.Placement.of_game(
         game, baseline_ps=mg.simulate(program, program.xla_plan).latency_ps
     )
     assert problem.level_names == ["fast", "main"]
@@ -165,7 +165,7 @@ def test_a_game_plays_the_map():
 def test_a_map_of_an_priority_game_says_how_runs_are_served_and_when():
     name = "mlp_train_adam_b512.tpu_v4i_16mib"
     program = mg.load_program(name)
-    problem = mg.placement(name, game="priority")
+    problem = mg.placement.problem(name, game="priority")
     xla_ps = mg.simulate(program, program.xla_plan).latency_ps
     assert problem.level_names == ["Late", "Early", "Preload", "Split", "Skip"]
     assert problem.game.kind == "priority" and problem.baseline_ps == xla_ps
@@ -179,7 +179,7 @@ def test_a_map_of_an_priority_game_says_how_runs_are_served_and_when():
     pairs = set(zip(*problem.edge_index.tolist(), strict=True))
     assert {(parents[n], n) for n in np.flatnonzero(parents >= 0)} <= pairs
     for map in (problem.baseline_map, *some_maps(problem, 20)):
-        end = mg.play_map(problem, map)
+        end = mg.placement.play_map(problem, map)
         assert end.is_terminal() and end.latency_ps == problem.evaluate(map)[0]
         assert mg.validate(program, end.plan()).ok
     # Asked for XLA's plan, most of it is had; and turns matter.
@@ -193,26 +193,26 @@ def test_a_map_of_an_priority_game_says_how_runs_are_served_and_when():
     again = pickle.loads(pickle.dumps(problem))
     assert (again.baseline_map == problem.baseline_map).all() and again.baseline_ps == xla_ps
     # Without XLA's plan it begins as rent plays.
-    smaller = mg.placement(program, hardware=mg.hardware("tpu_v4i"), game="priority")
+    smaller = mg.placement.problem(program, hardware=mg.hardware("tpu_v4i"), game="priority")
     assert (smaller.baseline_map < 4).any() and smaller.game.hardware.name == "tpu_v4i"
     with pytest.raises(mg.InvalidInputError, match="a hierarchy and the priority game"):
-        mg.placement(program, "nnp_i", game="priority")
+        mg.placement.problem(program, "nnp_i", game="priority")
 
 
 def test_a_program_is_a_problem_on_a_hierarchy_or_as_a_game():
     program = mg.load_program("mlp_train_adam_b512.tpu_v4i")
-    on_chip = mg.placement(program, "nnp_i")
+    on_chip = mg.placement.problem(program, "nnp_i")
     assert on_chip.game is None and on_chip.level_names == ["SRAM", "LLC", "DRAM"]
-    as_game = mg.placement("mlp_train_adam_b512.tpu_v4i")
+    as_game = mg.placement.problem("mlp_train_adam_b512.tpu_v4i")
     assert as_game.baseline_ps == mg.simulate(program, program.xla_plan).latency_ps
     # XLA's plan says nothing of this hardware.
-    smaller = mg.placement(program, hardware=mg.hardware("tpu_v4i_16mib"))
+    smaller = mg.placement.problem(program, hardware=mg.hardware("tpu_v4i_16mib"))
     assert smaller.evaluate(np.zeros((smaller.num_nodes, 2), np.uint8))[0] == smaller.baseline_ps
-    end = mg.play_map(smaller, smaller.baseline_map)
+    end = mg.placement.play_map(smaller, smaller.baseline_map)
     assert end.is_terminal() and end.latency_ps == smaller.baseline_ps
     assert mg.validate(program, end.plan(), smaller.game.hardware).ok
     with pytest.raises(mg.InvalidInputError, match="a hierarchy and a hardware"):
-        mg.placement(program, "nnp_i", smaller.game.hardware)
+        mg.placement.problem(program, "nnp_i", smaller.game.hardware)
 
 
 def test_a_hierarchy_of_ones_own_is_a_file(tmp_path):
@@ -223,16 +223,19 @@ def test_a_hierarchy_of_ones_own_is_a_file(tmp_path):
     document = {"name": "mine", "flops_per_second": 10**13, "levels": levels}
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(document))
-    hierarchy = mg.load_hierarchy(path)
+    hierarchy = mg.placement.load_hierarchy(path)
     assert (hierarchy.name, hierarchy.flops_per_second) == ("mine", 10**13) and hierarchy.levels[
         1
     ] == ("B", 1 << 33, 10**10)
-    assert mg.placement(PROGRAM, path).level_names == ["A", "B"]
+    assert mg.placement.problem(PROGRAM, path).level_names == ["A", "B"]
     assert (hierarchy.engines, hierarchy.staging_bytes) == (1, 0)
     path.write_text(json.dumps(document | {"engines": 4, "staging_bytes": 1 << 16}))
-    shared = mg.load_hierarchy(path)
+    shared = mg.placement.load_hierarchy(path)
     assert (shared.engines, shared.staging_bytes) == (4, 1 << 16)
-    assert mg.placement(PROGRAM, shared).baseline_ps > mg.placement(PROGRAM, hierarchy).baseline_ps
+    assert (
+        mg.placement.problem(PROGRAM, shared).baseline_ps
+        > mg.placement.problem(PROGRAM, hierarchy).baseline_ps
+    )
     for wrong, says in (
         ({"name": "mine", "levels": levels}, "no key 'flops_per_second'"),
         (document | {"levels": levels[:1]}, "2 to 8"),
@@ -244,12 +247,12 @@ def test_a_hierarchy_of_ones_own_is_a_file(tmp_path):
     ):
         path.write_text(json.dumps(wrong))
         with pytest.raises(mg.InvalidInputError, match=says):
-            mg.load_hierarchy(path)
+            mg.placement.load_hierarchy(path)
     path.write_text("{")
     with pytest.raises(mg.InvalidInputError, match=r"mine.json: not a hierarchy"):
-        mg.load_hierarchy(path)
+        mg.placement.load_hierarchy(path)
     with pytest.raises(mg.MissingFileError):
-        mg.load_hierarchy(tmp_path / "none.json")
+        mg.placement.load_hierarchy(tmp_path / "none.json")
 
 
 def test_searches_keep_their_budget_and_can_be_run_again(problem):
@@ -267,7 +270,8 @@ def test_a_search_can_be_interrupted():
     code = f"""
 import mallocgame as mg, signal, threading, os
 signal.signal(signal.SIGINT, signal.default_int_handler)
-problem = mg.Placement(mg.load_program({PROGRAM!r}), mg.Hierarchy.preset("nnp_i"))
+hierarchy = mg.placement.Hierarchy.preset("nnp_i")
+problem = mg.placement.Placement(mg.load_program({PROGRAM!r}), hierarchy)
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
     problem.search("evolution", evaluations=10**9)
@@ -291,18 +295,20 @@ except KeyboardInterrupt:
         (lambda p: p.evaluate_many(np.zeros((p.num_nodes, 2), np.uint8)), "shape"),
         (lambda p: p.evaluate_many(some_maps(p, 2), threads=5000), "threads"),
         (lambda p: p.play(p.baseline_map), "hierarchy"),
-        (lambda p: mg.placement(p.program).costs(), "hierarchy"),
-        (lambda p: mg.optimal_map(mg.placement(p.program)), "on a game"),
-        (lambda p: mg.optimal_map(p, seconds=-1), "seconds must be >= 0"),
+        (lambda p: mg.placement.problem(p.program).costs(), "hierarchy"),
+        (lambda p: mg.placement.optimal_map(mg.placement.problem(p.program)), "on a game"),
+        (lambda p: mg.placement.optimal_map(p, seconds=-1), "seconds must be >= 0"),
         (lambda p: p.search("annealing"), "greedy-dp"),
         (lambda p: p.search("random", evaluations=0), "evaluations"),
-        (lambda p: mg.Hierarchy.preset("nnp"), "nnp_i_48mib"),
-        (lambda p: mg.Hierarchy("one", [("A", 1, 1)], 1), "2 to 8"),
+        (lambda p: mg.placement.Hierarchy.preset("nnp"), "nnp_i_48mib"),
+        (lambda p: mg.placement.Hierarchy("one", [("A", 1, 1)], 1), "2 to 8"),
         (
-            lambda p: mg.Placement(p.program, mg.Hierarchy("small", [("A", 1, 2), ("B", 1, 1)], 1)),
+            lambda p: mg.placement.Placement(
+                p.program, mg.placement.Hierarchy("small", [("A", 1, 2), ("B", 1, 1)], 1)
+            ),
             "at least",
         ),
-        (lambda p: mg.Placement.of_game(mg.Game(p.program), -1), "baseline_ps"),
+        (lambda p: mg.placement.Placement.of_game(mg.Game(p.program), -1), "baseline_ps"),
     ],
 )
 def test_what_is_refused(problem, call, says):

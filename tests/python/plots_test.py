@@ -127,7 +127,7 @@ def test_speed_ups_with_their_spread(plots, tmp_path):
 
 
 def test_maps(plots, tmp_path):
-    problem = mg.Placement(mg.load_program(SMALL), mg.Hierarchy.preset("nnp_i"))
+    problem = mg.placement.Placement(mg.load_program(SMALL), mg.placement.Hierarchy.preset("nnp_i"))
     fast, middle, slow = style.level_colours(3)
     everything_slow = np.full((problem.num_nodes, 2), 2, np.uint8)
     plots.save_maps(tmp_path / "slow.png", problem, {"slow": everything_slow})

@@ -8,7 +8,7 @@ import pytest
 from conftest import SMALL
 
 import mallocgame as mg
-from mallocgame._bounds.relaxation import Relaxation
+from mallocgame.bounds.relaxation import Relaxation
 
 NODES = 30_000
 PROGRAMS = [
@@ -92,10 +92,10 @@ def test_a_price_is_what_a_byte_more_is_worth(name, steps):
     pytest.importorskip("highspy")
     program = mg.load_program(name)
     own = program.hardware
-    slope = mg.prices(program, seconds=0).space_ps_per_byte.sum()
-    bound_ps = mg.bound(program, "lp", seconds=0).bound_ps
+    slope = mg.bounds.prices(program, seconds=0).space_ps_per_byte.sum()
+    bound_ps = mg.bounds.bound(program, "lp", seconds=0).bound_ps
     for step in steps:
-        changed = mg.bound(
+        changed = mg.bounds.bound(
             program, "lp", own.replace(fast_bytes=own.fast_bytes + step), seconds=0
         ).bound_ps
         assert bound_ps - changed == pytest.approx(slope * step, rel=1e-3)
@@ -104,7 +104,7 @@ def test_a_price_is_what_a_byte_more_is_worth(name, steps):
 def test_prices_of_an_early_stop_are_prices():
     pytest.importorskip("highspy")
     program = mg.load_program("llama_1b_decode_8l_b4_kv1024.tpu_v5e")
-    stopped = mg.prices(program, seconds=1e-3)
+    stopped = mg.bounds.prices(program, seconds=1e-3)
     assert stopped.space_ps_per_byte.shape == stopped.channel_ps_per_ps.shape == (program.ticks,)
     assert mg.solve(program, "rent", prices=stopped).report.latency_ps > 0
 
@@ -113,10 +113,10 @@ def test_solvers_take_prices():
     program = mg.load_program(PROGRAMS[0])
     own = mg.solve(program, "rent").report
     # What is too dear stays out.
-    dear = mg.Prices(np.full(program.ticks, 1e9), np.ones(program.ticks))
+    dear = mg.bounds.Prices(np.full(program.ticks, 1e9), np.ones(program.ticks))
     assert mg.solve(program, "rent", prices=dear).report.latency_ps == own.latency_ps
     pytest.importorskip("highspy")
-    priced = mg.prices(program, seconds=0)
+    priced = mg.bounds.prices(program, seconds=0)
     assert priced.space_ps_per_byte.dtype == np.float64
     result = mg.solve(program, "rent", prices=priced)
     assert result.report.latency_ps < own.latency_ps  # here they are worth something
@@ -133,12 +133,12 @@ def test_prices_that_are_none(program, monkeypatch):
         ([0.0] * ticks, [np.nan] * ticks, "channel_ps_per_ps of tick 0: found nan"),
     ):
         with pytest.raises(mg.InvalidInputError, match=word):
-            mg.solve(program, "rent", prices=mg.Prices(space, channel))
+            mg.solve(program, "rent", prices=mg.bounds.Prices(space, channel))
     with pytest.raises(mg.InvalidInputError, match="seconds"):
-        mg.prices(program, seconds=-1)
+        mg.bounds.prices(program, seconds=-1)
     monkeypatch.setitem(sys.modules, "highspy", None)
     with pytest.raises(mg.MallocGameError, match="prices needs highspy"):
-        mg.prices(program)
+        mg.bounds.prices(program)
 
 
 def test_prices_on_the_command_line(run_json):

@@ -280,7 +280,7 @@ def test_one_agent_of_egrl_is_trained_by_the_cluster_as_here(nodes, tmp_path):
     arguments += ["--out", tmp_path / "there", "--ray", nodes["address"]]
     done = run(*arguments, "--config", *small_agents.texts(small_agents.EGRL))
     assert done.returncode == 0, done.stderr
-    problems = [mg.placement(program, game="priority") for program in programs]
+    problems = [mg.placement.problem(program, game="priority") for program in programs]
     here = agents.Egrl(problems, small_agents.EGRL)
     here.train(25 * len(programs))
     here.save(tmp_path / "here")

@@ -55,7 +55,7 @@ def test_an_order_and_the_way_back():
     assert [other.instruction_names[i] for i in np.argsort(order)] == program.instruction_names
     assert other.reordered(np.argsort(order)).fingerprint == program.fingerprint
     assert other.free_pairs == program.free_pairs
-    assert mg.bound(other).bound_ps == mg.bound(program).bound_ps
+    assert mg.bounds.bound(other).bound_ps == mg.bounds.bound(program).bound_ps
     all_main = mg.simulate(program, mg.all_main_plan(program)).latency_ps
     assert mg.simulate(other, mg.all_main_plan(other)).latency_ps == all_main
 
@@ -147,9 +147,9 @@ def test_search_finds_an_order_and_a_valid_plan_of_it(found):
 
 def test_the_bound_for_any_order_holds_at_other_orders(found):
     program = mg.load_program(FREE)
-    least = mg.bound(program, "any-order")
-    assert mg.bound(program).bound_ps <= least.bound_ps <= found.report.latency_ps
-    assert mg.bound(found.game.program, "any-order").bound_ps == pytest.approx(
+    least = mg.bounds.bound(program, "any-order")
+    assert mg.bounds.bound(program).bound_ps <= least.bound_ps <= found.report.latency_ps
+    assert mg.bounds.bound(found.game.program, "any-order").bound_ps == pytest.approx(
         least.bound_ps, rel=1e-6
     )
 

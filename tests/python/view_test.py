@@ -63,7 +63,9 @@ def test_times_add_up_to_the_report(contended, log, game_page):
     times = document["plans"][0]["times"]
     assert sum(times["compute_ps"]) == report.compute_ps
     assert times["stall_ps"] == report.stall_at_ps.tolist()
-    assert sum(document["least_ps"]) == document["bound"]["ps"] == mg.bound(contended).bound_ps
+    assert (
+        sum(document["least_ps"]) == document["bound"]["ps"] == mg.bounds.bound(contended).bound_ps
+    )
     assert sum(document["main_ps"]) == report.all_main_ps
     assert sum(document["xla_ps"]) == mg.simulate(contended, contended.xla_plan).latency_ps
     assert all(

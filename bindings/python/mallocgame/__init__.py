@@ -11,31 +11,28 @@ command line adds rich.
     report = mg.simulate(program, state.plan())
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from mallocgame._bounds.bound import Bound, bound
-from mallocgame._bounds.optimal_placement import OptimalMap, optimal_map
-from mallocgame._bounds.prices import prices
+from mallocgame import bounds, offsets, placement, records
 from mallocgame._core import (
     COPY,
     COPY_EARLY,
     DROP,
+    EARLY,
+    LATE,
     NOCOPY,
     OBSERVATION_VERSION,
+    PRELOAD,
     PRIORITY_RULES_VERSION,
     RULES_VERSION,
+    SKIP,
+    SPLIT,
     Game,
     GameLog,
     Hardware,
-    Hierarchy,
     Observer,
-    OffsetResult,
-    OffsetTable,
-    OffsetVerdict,
-    Placement,
     Plan,
     PriceLaw,
-    Prices,
     Program,
     ProgramGraph,
     ReplayVerdict,
@@ -46,9 +43,7 @@ from mallocgame._core import (
     action_returns,
     all_main_plan,
     calibrated,
-    check_offsets,
     simulate,
-    solve_offsets,
     solver_names,
     validate,
 )
@@ -67,17 +62,14 @@ from mallocgame.errors import (
 )
 from mallocgame.files import (
     load_log,
-    load_offsets,
     load_ordered_plan,
     load_plan,
     record,
     replay,
     save_log,
-    save_offsets,
     save_plan,
 )
 from mallocgame.programs import hardware, import_hlo, load_program, program_names, save_program
-from mallocgame.programs.placement import load_hierarchy, placement, play_map
 
 __version__ = "0.1.0"
 
@@ -91,7 +83,13 @@ _GYMNASIUM = {
 }
 
 
-def __getattr__(name: str) -> Any:
+if TYPE_CHECKING:
+    from mallocgame.envs.gym import MallocGameEnv as MallocGameEnv
+    from mallocgame.envs.placement import PlacementEnv as PlacementEnv
+    from mallocgame.envs.vector import VectorEnv as VectorEnv
+
+
+def __getattr__(name: str) -> object:
     if name not in _GYMNASIUM:
         raise AttributeError(f"module 'mallocgame' has no attribute {name!r}")
     import importlib
@@ -108,17 +106,20 @@ __all__ = [
     "COPY",
     "COPY_EARLY",
     "DROP",
+    "EARLY",
+    "LATE",
     "NOCOPY",
     "OBSERVATION_VERSION",
+    "PRELOAD",
     "PRIORITY_RULES_VERSION",
     "RULES_VERSION",
-    "Bound",
+    "SKIP",
+    "SPLIT",
     "FileAccessError",
     "Game",
     "GameLog",
     "GameOverError",
     "Hardware",
-    "Hierarchy",
     "InvalidActionError",
     "InvalidInputError",
     "Level",
@@ -126,14 +127,8 @@ __all__ = [
     "MissingExtraError",
     "MissingFileError",
     "Observer",
-    "OffsetResult",
-    "OffsetTable",
-    "OffsetVerdict",
-    "OptimalMap",
-    "Placement",
     "Plan",
     "PriceLaw",
-    "Prices",
     "Program",
     "ProgramGraph",
     "ReplayVerdict",
@@ -143,32 +138,26 @@ __all__ = [
     "Verdict",
     "action_returns",
     "all_main_plan",
-    "bound",
+    "bounds",
     "calibrated",
-    "check_offsets",
     "hardware",
     "import_hlo",
     "levels",
-    "load_hierarchy",
     "load_log",
-    "load_offsets",
     "load_ordered_plan",
     "load_plan",
     "load_program",
-    "optimal_map",
+    "offsets",
     "placement",
-    "play_map",
-    "prices",
     "program_names",
     "record",
+    "records",
     "replay",
     "save_log",
-    "save_offsets",
     "save_plan",
     "save_program",
     "simulate",
     "solve",
-    "solve_offsets",
     "solver_names",
     "validate",
 ]

@@ -34,10 +34,10 @@ _WORDS = {
     "Game": "a Game",
     "GameLog": "a GameLog, as mallocgame.load_log() returns it",
     "Hardware": "a Hardware, as mallocgame.hardware() returns it",
-    "Placement": "a Placement, as mallocgame.placement() returns it",
+    "Placement": "a Placement, as mallocgame.placement.problem() returns it",
     "Plan": "a Plan, as mallocgame.load_plan() returns it",
     "PriceLaw": "a PriceLaw",
-    "Prices": "Prices, as mallocgame.prices() returns them",
+    "Prices": "Prices, as mallocgame.bounds.prices() returns them",
     "Program": "a Program, as mallocgame.load_program() returns it",
     "State": "a State, as Game.initial_state() returns it",
 }

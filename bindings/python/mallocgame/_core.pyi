@@ -9,11 +9,17 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-# Actions of a game.
+# Actions of the time game.
 DROP: int
 COPY: int
 NOCOPY: int
 COPY_EARLY: int
+# Modes of the priority game. Its actions are 5 * candidate + mode.
+SKIP: int
+LATE: int
+EARLY: int
+PRELOAD: int
+SPLIT: int
 MAX_CANDIDATES: int  # that a priority game may show
 RULES_VERSION: int  # goes up when a rule of the time game changes
 PRIORITY_RULES_VERSION: int  # of the priority game
@@ -32,6 +38,15 @@ UNDEFINED: int
 # Kinds of copies: the column `kind` of Plan.copies.
 PREFETCH: int
 EVICTION: int
+# Rows of Program.instructions, .buffers, .accesses and .loops, of Plan.residences and .copies, and
+# of timeline(), which say what the columns are.
+INSTRUCTION_ROW: np.dtype[np.void]
+BUFFER_ROW: np.dtype[np.void]
+ACCESS_ROW: np.dtype[np.void]
+LOOP_ROW: np.dtype[np.void]
+RESIDENCE_ROW: np.dtype[np.void]
+COPY_ROW: np.dtype[np.void]
+TICK_ROW: np.dtype[np.void]
 
 @final
 class Hardware:
@@ -741,7 +756,7 @@ class SolveResult:
     def bound_ps(self) -> int | None:
         """No play of the game is faster, with proof; None if nothing is proven.
 
-        mallocgame.bound() knows more.
+        mallocgame.bounds.bound() knows more.
         """
     @property
     def actions(self) -> NDArray[np.uint8]:

@@ -41,8 +41,8 @@ def solve(
     checkpoint: of a trained agent (docs/muzero.md, docs/egrl.md): it is the solver `muzero` or
     `egrl`, and one more member of `portfolio`.
     extra_solvers: solvers beside those of solver_names(), as mallocgame.agents makes them.
-    prices: what space and the channel are worth at each tick, as mallocgame.prices() finds out, for
-    the solvers that start from games played at such prices: `rent` and `packing`.
+    prices: what space and the channel are worth at each tick, as mallocgame.bounds.prices() finds
+    out, for the solvers that start from games played at such prices: `rent` and `packing`.
 
     game: the game that solvers play which play one: "time" decides about accesses in the order of
     time, "priority" places residences in the order of importance (docs/rules.md). None is "time",

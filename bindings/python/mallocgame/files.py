@@ -1,4 +1,4 @@
-"""Plans, tables of offsets and game logs: saving, loading, recording and replaying."""
+"""Plans and game logs: saving, loading, recording and replaying."""
 
 import os
 from collections.abc import Sequence
@@ -11,7 +11,6 @@ from mallocgame import _arguments
 from mallocgame._core import (
     Game,
     GameLog,
-    OffsetTable,
     Plan,
     Program,
     ReplayVerdict,
@@ -69,22 +68,6 @@ def load_ordered_plan(
     return named(
         text, lambda: Plan.from_ordered_json(decode(read_file(os.fsencode(text))), program)
     )
-
-
-def load_offsets(path: str | os.PathLike[str]) -> OffsetTable:
-    """Reads intervals, and offsets if it has them, from MiniMalloc's CSV, which may be gzipped.
-
-    InvalidInputError names the line. MissingFileError.
-    """
-    text = os.fspath(path)
-    return named(text, lambda: OffsetTable.from_csv(read_file(os.fsencode(text))))
-
-
-def save_offsets(
-    table: OffsetTable, path: str | os.PathLike[str], offsets: NDArray[np.int64] | None = None
-) -> None:
-    """Writes a table as MiniMalloc's CSV, with these offsets."""
-    write_file(os.fsencode(path), table.to_csv(offsets))
 
 
 def record(

@@ -158,8 +158,8 @@ class _Task:
 
     problem: _Problem
     solver: str
-    least: mg.Bound
-    prices: mg.Prices | None
+    least: mg.bounds.Bound
+    prices: mg.bounds.Prices | None
 
     @property
     def name(self) -> str:
@@ -232,12 +232,12 @@ def _bounded(
     problem: _Problem,
     work: console.Work | None = None,
     stop: Callable[[], bool] = _never,
-) -> tuple[mg.Bound, mg.Prices | None]:
+) -> tuple[mg.bounds.Bound, mg.bounds.Prices | None]:
     """Returns the bound of a problem, and the prices that the options ask for."""
     program, hardware = problem.program, problem.hardware
     if work is not None:
         work.tell(f"{program.name} bound")
-    return mg.bound(program, options.bound, hardware), prices_of(program, hardware, options)
+    return mg.bounds.bound(program, options.bound, hardware), prices_of(program, hardware, options)
 
 
 def _measured(

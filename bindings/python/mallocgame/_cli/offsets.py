@@ -59,7 +59,7 @@ def register(commands: parser.Commands) -> None:
 def _offsets(options: argparse.Namespace) -> int:
     if options.check and options.output is not None:
         raise InvalidInputError("-o: nothing is found with --check, so there is nothing to write")
-    table = mg.load_offsets(options.table)
+    table = mg.offsets.load(options.table)
     row: Row = {
         "table": options.table,
         "intervals": len(table),
@@ -78,12 +78,12 @@ def _offsets(options: argparse.Namespace) -> int:
     return status
 
 
-def _solve(options: argparse.Namespace, table: mg.OffsetTable) -> tuple[int, Row, str]:
+def _solve(options: argparse.Namespace, table: mg.offsets.OffsetTable) -> tuple[int, Row, str]:
     with console.working(f"{len(table)} intervals"):
-        result = mg.solve_offsets(table, options.capacity, options.alignment, options.seconds)
+        result = mg.offsets.solve(table, options.capacity, options.alignment, options.seconds)
     feasible = result.status == "feasible"
     if feasible and options.output is not None:
-        mg.save_offsets(table, options.output, result.offsets)
+        mg.offsets.save(table, options.output, result.offsets)
     row = {
         "given": int((table.given >= 0).sum()),
         "status": result.status,
@@ -104,7 +104,7 @@ def _solve(options: argparse.Namespace, table: mg.OffsetTable) -> tuple[int, Row
     return parser.OK if feasible else parser.CHECK_FAILED, row, text
 
 
-def _check(options: argparse.Namespace, table: mg.OffsetTable) -> tuple[int, Row, str]:
+def _check(options: argparse.Namespace, table: mg.offsets.OffsetTable) -> tuple[int, Row, str]:
     missing = (table.given < 0).nonzero()[0]
     if len(missing) > 0:
         i = int(missing[0])
@@ -112,7 +112,7 @@ def _check(options: argparse.Namespace, table: mg.OffsetTable) -> tuple[int, Row
             f"line {table.lines[i]}: found no offset of '{table.ids[i]}', "
             "allowed with --check: one in each row, in the column 'offset'"
         )
-    verdict = mg.check_offsets(table, table.given, options.capacity, options.alignment)
+    verdict = mg.offsets.check(table, table.given, options.capacity, options.alignment)
     row = {
         "valid": verdict.ok,
         "rule": verdict.rule,

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import mallocgame as mg
-from mallocgame._bounds.bound import BOUNDS
 from mallocgame._jobs import Workers, workers_of
 from mallocgame._jobs.cluster import ADDRESSES, check_address
+from mallocgame.bounds.bound import BOUNDS
 from mallocgame.errors import InvalidInputError
 
 OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # exit statuses

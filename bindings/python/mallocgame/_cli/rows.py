@@ -64,7 +64,7 @@ def plan_row(
     verdict: mg.Verdict | None,
     xla: Reference,
     result: mg.SolveResult | None = None,
-    least: mg.Bound | None = None,
+    least: mg.bounds.Bound | None = None,
     plan: mg.Plan | None = None,
     order: NDArray[np.int32] | None = None,
 ) -> Row:

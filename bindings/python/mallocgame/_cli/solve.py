@@ -103,7 +103,7 @@ def run_solver(
     solver: str,
     options: argparse.Namespace,
     work: console.Work,
-    prices: mg.Prices | None,
+    prices: mg.bounds.Prices | None,
     stop: Callable[[], bool],
     subject: str = "",
     order: bool = False,
@@ -136,9 +136,9 @@ def run_solver(
 
 def prices_of(
     program: mg.Program, hardware: mg.Hardware, options: argparse.Namespace
-) -> mg.Prices | None:
+) -> mg.bounds.Prices | None:
     """The prices that --prices asks for."""
-    return None if options.prices is None else mg.prices(program, hardware)
+    return None if options.prices is None else mg.bounds.prices(program, hardware)
 
 
 def _solve(options: argparse.Namespace) -> int:
@@ -146,7 +146,7 @@ def _solve(options: argparse.Namespace) -> int:
     if options.plot is not None:
         plots.check()
     with console.stopping() as stop, console.working(f"{options.solver} on {program.name}") as work:
-        least = mg.bound(program, options.bound, hardware)
+        least = mg.bounds.bound(program, options.bound, hardware)
         prices = prices_of(program, hardware, options)
         main_bytes = None if options.main_mib is None else options.main_mib << 20
         result = run_solver(

@@ -84,14 +84,15 @@ class EgrlTraining(Training):
         self._programs = list(dict.fromkeys(programs))
         self._paths = [os.path.join(folder, name) for name in file_names(self._programs)]
         self._hardware, self._evaluations = hardware, evaluations
-        self._hierarchy = None if hierarchy is None else mg.load_hierarchy(hierarchy)
+        self._hierarchy = None if hierarchy is None else mg.placement.load_hierarchy(hierarchy)
         if hierarchy is not None and game is not None:
             raise InvalidInputError(
                 f"--game: found {game} beside --hierarchy, allowed: one of them"
             )
         played = game or ("priority" if hierarchy is None else "time")
         problems = [
-            mg.placement(program, self._hierarchy, hardware, played) for program in self._programs
+            mg.placement.problem(program, self._hierarchy, hardware, played)
+            for program in self._programs
         ]
         groups = [problems] if one_agent else [[problem] for problem in problems]
         names = [os.path.join(folder, "agent")] if one_agent else self._paths
@@ -218,7 +219,9 @@ class EgrlTraining(Training):
             if problem.game is not None:
                 hardware = self._hardware or program.hardware
                 report = mg.simulate(
-                    program, mg.play_map(problem, trainer.best(place).map).plan(), hardware
+                    program,
+                    mg.placement.play_map(problem, trainer.best(place).map).plan(),
+                    hardware,
                 )
                 print_comparison(
                     program, hardware, self.agent, report, reference(program, hardware), row
@@ -246,10 +249,12 @@ class EgrlTraining(Training):
     def _write_checkpoint(self, i: int) -> None:
         self.trainers[i].save(self._checkpoints[i])
 
-    def _game_row(self, problem: mg.Placement, found: FoundMap, path: str, seed: int) -> Row:
+    def _game_row(
+        self, problem: mg.placement.Placement, found: FoundMap, path: str, seed: int
+    ) -> Row:
         program = problem.program
         hardware = self._hardware or program.hardware
-        state = mg.play_map(problem, found.map)
+        state = mg.placement.play_map(problem, found.map)
         plan = state.plan()
         mg.save_plan(plan, program, f"{path}.plan.json")
         mg.save_log(mg.record(state, solver=self.agent, seed=seed), f"{path}.mgr")
@@ -263,7 +268,7 @@ class EgrlTraining(Training):
             "status": "heuristic",
         }
 
-    def _map_row(self, problem: mg.Placement, found: FoundMap) -> dict[str, Any]:
+    def _map_row(self, problem: mg.placement.Placement, found: FoundMap) -> dict[str, Any]:
         first_come_ps = problem.search("first-come", 1).latency_ps
         assert self._hierarchy is not None, "without a hierarchy the problem is a game"
         return {
@@ -284,7 +289,7 @@ class EgrlTraining(Training):
 
 
 def _begin(
-    problems: list[mg.Placement],
+    problems: list[mg.placement.Placement],
     path: str,
     resume: bool,
     seed: int | None,
@@ -301,7 +306,7 @@ def _begin(
     return trainer
 
 
-def _map_document(problem: mg.Placement, found: FoundMap) -> dict[str, Any]:
+def _map_document(problem: mg.placement.Placement, found: FoundMap) -> dict[str, Any]:
     """The map, and for people the level of each node's bytes, or how each run is served.
 
     Null where there are no bytes, or the run never came up.
@@ -323,7 +328,7 @@ def _map_document(problem: mg.Placement, found: FoundMap) -> dict[str, Any]:
     }
 
 
-def _draw(problem: mg.Placement, found: FoundMap, path: str) -> None:
+def _draw(problem: mg.placement.Placement, found: FoundMap, path: str) -> None:
     """Draws the map beside the compiler's, if matplotlib is there."""
     try:
         plots.check()

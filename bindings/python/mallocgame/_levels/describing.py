@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from mallocgame._bounds.bound import bound
 from mallocgame._core import Game, Hardware, Program, all_main_plan, simulate
 from mallocgame._levels.splits import CAPACITIES, VARIANTS, Variant
 from mallocgame._solve import solve
+from mallocgame.bounds.bound import bound
 
 _BOUND_SECONDS = 60.0
 _PARAMETER = 1  # an origin of buffers

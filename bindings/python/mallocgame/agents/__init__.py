@@ -8,10 +8,10 @@ trainer.save("mlp.muzero")
 agent = agents.MuZeroAgent.load("mlp.muzero")
 agent.play(mg.load_program("gcn_dense_2048.tpu_v4i")).report.latency_ps
 
-trainer = agents.Egrl(mg.placement("resnet50_b1.tpu_v4i", "nnp_i"), seed=1)
+trainer = agents.Egrl(mg.placement.problem("resnet50_b1.tpu_v4i", "nnp_i"), seed=1)
 trainer.train(evaluations=4000)
 trainer.best().map, trainer.best().latency_ps
-trainer.agent().place(mg.placement("bert_base_b1_s128.tpu_v4i", "nnp_i")).latency_ps
+trainer.agent().place(mg.placement.problem("bert_base_b1_s128.tpu_v4i", "nnp_i")).latency_ps
 """
 
 import functools

@@ -17,7 +17,7 @@ from mallocgame import _arguments
 from mallocgame._core import Hierarchy, Program
 from mallocgame.envs.registration import register
 from mallocgame.errors import GameOverError, InvalidActionError
-from mallocgame.programs.placement import placement
+from mallocgame.placement import problem
 
 register()
 
@@ -25,7 +25,8 @@ register()
 class PlacementEnv(gymnasium.Env):
     """One map after the other.
 
-    program: a bundled name, a .mgp path or a Program. hierarchy: as mallocgame.placement()'s.
+    program: a bundled name, a .mgp path or a Program. hierarchy: as
+    mallocgame.placement.problem()'s.
 
     An action is integers [2 * nodes]: weights and activations of node 0, of node 1 and so on. The
     observation is the graph, always the same (node_features float32 [nodes, features], edge_index
@@ -41,7 +42,7 @@ class PlacementEnv(gymnasium.Env):
         program: str | os.PathLike[str] | Program,
         hierarchy: Hierarchy | str | os.PathLike[str] | None = "nnp_i",
     ) -> None:
-        self.placement = placement(program, hierarchy)
+        self.placement = problem(program, hierarchy)
         self._running = False
         self._levels = len(self.placement.level_names)
         self.action_space = gymnasium.spaces.MultiDiscrete(

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from mallocgame._bounds.bound import bound
 from mallocgame._core import (
     GameLog,
     Hardware,
@@ -23,6 +22,7 @@ from mallocgame._core import (
     timeline,
     validate,
 )
+from mallocgame.bounds.bound import bound
 from mallocgame.errors import InvalidInputError
 from mallocgame.files import replay
 from mallocgame.plots.style import residence_kinds

@@ -38,7 +38,7 @@ def make_page(
     shown: a plan, or a game, whose decisions can then be played.
     against: another plan or game of the same program, to be compared.
     hardware: None is that of the game that is shown, else the program's own.
-    bound: as mallocgame.bound's.
+    bound: as mallocgame.bounds.bound's.
     label, against_label: the names of the two on the page; None is the game's solver, "XLA" for the
     program's xla_plan, else "plan".
 

@@ -3,8 +3,8 @@
 import math
 
 from mallocgame import _arguments
-from mallocgame._bounds.bound import relaxation_of
 from mallocgame._core import Hardware, Prices, Program
+from mallocgame.bounds.bound import relaxation_of
 from mallocgame.errors import InvalidInputError
 
 

@@ -1,4 +1,9 @@
-"""A program as a placement problem; hierarchies of memories by name or from files."""
+"""Programs as placement problems, in which every tensor gets one of several memories at once.
+
+from mallocgame import placement
+problem = placement.problem("resnet50_b1.tpu_v4i", "nnp_i")
+problem.evaluate(problem.baseline_map)
+"""
 
 import json
 import os
@@ -20,11 +25,22 @@ from mallocgame._core import (
     simulate,
 )
 from mallocgame._solve import solve
+from mallocgame.bounds.optimal_placement import OptimalMap, optimal_map
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import decode, load_program, named
 
+__all__ = [
+    "Hierarchy",
+    "OptimalMap",
+    "Placement",
+    "load_hierarchy",
+    "optimal_map",
+    "play_map",
+    "problem",
+]
 
-def placement(
+
+def problem(
     program: Program | str | os.PathLike[str],
     hierarchy: Hierarchy | str | os.PathLike[str] | None = None,
     hardware: Hardware | None = None,

@@ -13,7 +13,7 @@ from mallocgame._core import Hardware, Program, no_contention_ps
 from mallocgame.errors import InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from mallocgame._bounds.relaxation import Relaxation
+    from mallocgame.bounds.relaxation import Relaxation
 
 BOUNDS = ("no-contention", "any-order", "lp", "milp")
 # (buffer, point) pairs of the relaxation. More of them give a better bound and take longer.
@@ -67,7 +67,7 @@ def bound(
         return Bound(least_ps, name, "optimal")
     if name == "any-order":
         _check_solver(f"bound '{name}'")
-        from mallocgame._bounds.any_order import AnyOrder
+        from mallocgame.bounds.any_order import AnyOrder
 
         free = AnyOrder(program, hardware)
         found = free.lp.solve(seconds or math.inf)
@@ -93,7 +93,7 @@ def relaxation_of(
 ) -> "Relaxation":
     """Builds the linear programme. MallocGameError: highspy is missing, which `purpose` needs."""
     _check_solver(purpose)
-    from mallocgame._bounds.relaxation import Relaxation
+    from mallocgame.bounds.relaxation import Relaxation
 
     return Relaxation(program, hardware, _NODES, free_below_bytes)
 

@@ -8,7 +8,6 @@ faster. Times are in units of the linear programme (relaxation.py).
 
 import numpy as np
 
-from mallocgame._bounds.linear import Linear, Terms
 from mallocgame._core import (
     INSTRUCTION,
     PARAMETER,
@@ -21,6 +20,7 @@ from mallocgame._core import (
     placement_prices,
     simulate,
 )
+from mallocgame.bounds.linear import Linear, Terms
 
 _MAX_SLOTS = 8
 _ALL_MAIN = 1e4  # the units of time that the program takes all in main memory

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from mallocgame._bounds.linear import Terms
 from mallocgame._core import CONSTANT, LOOP_ENTRY, PARAMETER, READ, UPDATE, WRITE
+from mallocgame.bounds.linear import Terms
 
 if TYPE_CHECKING:
-    from mallocgame._bounds.relaxation import Level, Relaxation
+    from mallocgame.bounds.relaxation import Level, Relaxation
 
 # Of fast memory: in the integer programme a preload of more can't go in part and come back, which
 # takes rows of its own.

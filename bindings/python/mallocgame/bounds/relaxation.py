@@ -10,8 +10,6 @@ from bisect import bisect_left, bisect_right
 
 import numpy as np
 
-from mallocgame._bounds.linear import Linear, Terms
-from mallocgame._bounds.relaxation_walk import BufferWalk
 from mallocgame._core import (
     CONSTANT,
     PARAMETER,
@@ -24,6 +22,8 @@ from mallocgame._core import (
     placement_prices,
     simulate,
 )
+from mallocgame.bounds.linear import Linear, Terms
+from mallocgame.bounds.relaxation_walk import BufferWalk
 
 _MAX_SLOTS = 8
 # The units of time that the program takes all in main memory: solvers like such numbers.
