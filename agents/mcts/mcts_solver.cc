@@ -13,6 +13,7 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -52,7 +53,12 @@ class Rollouts final : public Evaluator {
   // Ends the search when the share `until` of the limits is used up.
   Rollouts(const Game& game, RolloutPolicy& policy, double until, Budget& budget)
       : game_(game), policy_(policy), budget_(budget), until_(until) {
-    PlayFromStart();
+    // The game that `policy` plays from the start is counted already.
+    const std::unique_ptr<Position> position = game_.Start();
+    policy_.PlayOn(*position);
+    budget_.Keep(*position);
+    Keep(*position);
+    Adopt();
     best_ = line_;
   }
 
@@ -232,14 +238,17 @@ void PlayTimeGame(const Game& game, Rng& rng, Budget& budget) {
   PlayGames(game, policy, fine != nullptr ? kCoarseShare : 1.0, rng, budget);
   if (fine == nullptr || budget.Exhausted()) return;
   RolloutPolicy fine_policy(*fine, policy.intent());
+  budget.deadline().Played();  // the same decisions in another game
   PlayGames(*fine, fine_policy, 1.0, rng, budget);
 }
 
 // Plays the priority game, among those that differ in what is important, that begins best.
 void PlayPriorityGame(const Game& game, Rng& rng, Budget& budget) {
-  const FollowedPlan first = StartingPlan(game, budget.deadline().Share(kStartShare));
-  GameStart start =
-      std::move(PriorityStarts(game, &first, budget.deadline().Share(kStartShare)).front());
+  std::optional<FollowedPlan> first;
+  if (!budget.HasFewGames()) first = StartingPlan(game, budget.deadline().Share(kStartShare));
+  GameStart start = std::move(
+      PriorityStarts(game, first ? &*first : nullptr, budget.deadline().Share(kStartShare))
+          .front());
   RolloutPolicy policy(*start.game, std::move(start.intent));
   PlayGames(*start.game, policy, 1.0, rng, budget);
 }

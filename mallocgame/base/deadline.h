@@ -1,13 +1,22 @@
-// When to stop: a limit of wall time, and a flag that another thread may set.
+// When to stop: a limit of wall time, a flag that another thread may set, and a limit of games.
 #ifndef MALLOCGAME_BASE_DEADLINE_H_
 #define MALLOCGAME_BASE_DEADLINE_H_
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <limits>
 
 namespace mallocgame {
+
+// How many games have been played, warm starts included, and how many may be; 0: no limit. For one
+// thread.
+struct GameCount {
+  int64_t limit = 0;
+  int64_t played = 0;
+  bool IsUsedUp() const { return limit > 0 && played >= limit; }
+};
 
 class Deadline {
  public:
@@ -17,6 +26,17 @@ class Deadline {
   // which may be null and must outlive the deadline.
   explicit Deadline(double seconds, const std::atomic<bool>* cancel = nullptr)
       : limit_(seconds > 0 ? seconds : kNoLimit), cancel_(cancel) {}
+  // The same, which also passes when `games`, which must outlive it, are used up. Those made of it
+  // share the count.
+  Deadline WithGames(GameCount& games) const {
+    Deadline counted = *this;
+    counted.games_ = &games;
+    return counted;
+  }
+  // Whoever has a deadline says so behind each game or plan that it has evaluated.
+  void Played() const {
+    if (games_ != nullptr) ++games_->played;
+  }
   // Passes with this one, or `seconds` from now if that is sooner; <= 0: with this one.
   Deadline Sooner(double seconds) const {
     Deadline sooner = *this;
@@ -36,11 +56,11 @@ class Deadline {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
   bool has_time_limit() const { return limit_ < kNoLimit; }
-  // Time is over, or someone cancelled. With a time limit it looks at the clock, which is too slow
+  // Time or games are over, or someone cancelled. With a time limit it looks at the clock, which is too slow
   // for an innermost loop.
   bool Passed() const {
     return (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) ||
-           (has_time_limit() && seconds() >= limit_);
+           (games_ != nullptr && games_->IsUsedUp()) || (has_time_limit() && seconds() >= limit_);
   }
 
  private:
@@ -49,6 +69,7 @@ class Deadline {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double limit_ = kNoLimit;  // in seconds after start_
   const std::atomic<bool>* cancel_ = nullptr;
+  GameCount* games_ = nullptr;
 };
 
 }  // namespace mallocgame

@@ -16,19 +16,22 @@ std::vector<GameStart> PriorityStarts(const Game& game, const FollowedPlan* foll
   std::erase(weights, own);
   weights.insert(weights.begin(), own);
   std::vector<GameStart> starts;
-  const auto play = [&starts](const std::shared_ptr<const Game>& in, Intent intent, bool follows) {
+  const auto play = [&starts, &deadline](const std::shared_ptr<const Game>& in, Intent intent,
+                                         bool follows) {
     PriorityState state(in);
     PlayOn(state, intent);
     for (int i = 0; i < state.num_decisions(); ++i)
       intent[DecidedSegment(state, i)].mode = DecidedMode(state, i);
     starts.push_back({in, std::move(intent), follows, state.latency_ps()});
+    deadline.Played();
   };
   const auto add = [&](const GameOptions& options) {
     const auto in = GameWith(game, options);
     play(in, OpenIntent(*in), false);
-    if (followed == nullptr) return;
+    if (followed == nullptr || deadline.Passed()) return;
     play(in, ReadPlan(*in, followed->plan), true);
-    if (!followed->decided.empty()) play(in, IntentLike(*in, followed->decided), true);
+    if (!followed->decided.empty() && !deadline.Passed())
+      play(in, IntentLike(*in, followed->decided), true);
   };
   GameOptions options = game.options();
   options.kind = GameKind::kPriority;

@@ -11,6 +11,11 @@
 #include "mallocgame/simulator/simulate.h"
 
 namespace mallocgame {
+namespace {
+
+constexpr double kLeastPackings = 32;
+
+}  // namespace
 
 absl::StatusOr<bool> KeepBetter(const Game& game, ImprovedPlan improved, absl::string_view how,
                                 SolveResult& result) {
@@ -28,9 +33,16 @@ absl::StatusOr<bool> KeepBetter(const Game& game, ImprovedPlan improved, absl::s
   return true;
 }
 
+// Packing looks at its limits once in several plans, and finds nothing in a few.
+bool Pipeline::HasTooFew(double until) const {
+  const double left =
+      static_cast<double>(limits_.evaluations) * until - static_cast<double>(evaluations_);
+  return limits_.evaluations > 0 && left < kLeastPackings;
+}
+
 absl::Status Pipeline::Pack(const Game& game, double until, SolveResult& result) {
   const double from = used();
-  if (from >= until) return absl::OkStatus();
+  if (from >= until || HasTooFew(until)) return absl::OkStatus();
   ImprovedPlan packed = PackPlan(game, result.plan, limits_.seed, [&](int64_t more) {
     return std::min(1.0, (budget_.Progress(evaluations_ + more) - from) / (until - from));
   });

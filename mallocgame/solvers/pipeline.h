@@ -42,6 +42,8 @@ class Pipeline {
   absl::Status Refine(const Deadline& deadline, SolveResult& result);
 
  private:
+  bool HasTooFew(double until) const;
+
   const Game& game_;
   const SolveLimits& limits_;
   Budget budget_;

@@ -17,7 +17,7 @@ from mallocgame._levels.describing import peak_bytes
 from mallocgame._levels.judging import NO_PLAN, Run, improve, judge_submission, results_of
 from mallocgame._levels.level_sets import FORMAT, INDEX, PROGRAMS, load_level_set, write_archive
 from mallocgame._levels.playing import Player, play
-from mallocgame._levels.scores import Result, interquartile_mean, score, summarize
+from mallocgame._levels.scores import Budget, Result, interquartile_mean, score, summarize
 from mallocgame.errors import how_to_install
 
 pytest.importorskip("rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]")
@@ -144,7 +144,7 @@ def test_the_interquartile_mean_leaves_out_both_ends_and_has_the_same_interval_e
 
 def test_a_summary_of_hand_made_results():
     def result(level, seed, latency_ps, score, family="a", problem=""):
-        return Result(level, family, "p", seed, 1.0, latency_ps, 1600, 100, score, problem)
+        return Result(level, family, "p", seed, Budget(1), latency_ps, 1600, 100, score, problem)
 
     summary, other = summarize(
         [
@@ -157,7 +157,7 @@ def test_a_summary_of_hand_made_results():
             Result("x", "a", "q", 0, None, 1600, 1600, 1600, None),
         ]
     )
-    assert (summary.player, summary.budget_s, summary.seeds, summary.levels) == ("p", 1.0, 2, 3)
+    assert (summary.player, summary.budget, summary.seeds, summary.levels) == ("p", Budget(1), 2, 3)
     assert (summary.scored, summary.beaten, summary.problems) == (2, 1, 1)
     assert summary.score.mean == pytest.approx((0.5 + 1.0) / 2)
     assert summary.speedup == pytest.approx((4 * 16 * 32) ** (1 / 6))
@@ -177,25 +177,25 @@ def test_without_rliable_it_says_what_to_install(monkeypatch, benchmark):
 
 def test_what_is_found_too_late_does_not_count(test_levels, tmp_path):
     level = test_levels[0]
-    run = Run(level.name, "p", 0, 0.05, tmp_path, latency_ps=400, in_time_ps=900)
+    run = Run(level.name, "p", 0, Budget(0.05), tmp_path, latency_ps=400, in_time_ps=900)
     (found,) = results_of([run], test_levels)
-    assert (found.latency_ps, found.budget_s) == (900, 0.05)
+    assert (found.latency_ps, found.budget) == (900, Budget(0.05))
     expected = math.log(level.greedy_ps / 900) / math.log(level.greedy_ps / level.best_known_ps)
     assert found.score == pytest.approx(expected)
-    (slow,) = play([Player.named("packing")], test_levels[:1], tmp_path / "out", [1e-6])
+    (slow,) = play([Player.named("packing")], test_levels[:1], tmp_path / "out", [Budget(1e-6)])
     assert slow.in_time_ps == level.game().all_main_ps > slow.latency_ps
 
 
 def test_players_run_once_and_go_on_where_they_were(test_levels, tmp_path, monkeypatch):
     output = tmp_path / "out"
     players = [Player.named("greedy"), Player.named("packing:priority")]
-    runs = play(players, test_levels, output, [0.05, 0.2], seeds=2)
-    assert [(run.level, run.seed, run.player, run.budget_s) for run in runs] == [
+    runs = play(players, test_levels, output, [Budget(0.05), Budget(0.2)], seeds=2)
+    assert [(run.level, run.seed, run.player, run.budget) for run in runs] == [
         (level.name, seed, player, budget)
         for level in test_levels
         for seed in (0, 1)
         for player in ("greedy", "packing:priority")
-        for budget in (0.05, 0.2)
+        for budget in (Budget(0.05), Budget(0.2))
     ]
     for run in runs:
         level = next(one for one in test_levels if one.name == run.level)
@@ -216,26 +216,42 @@ def test_players_run_once_and_go_on_where_they_were(test_levels, tmp_path, monke
         "run_jobs",
         lambda work, jobs, *rest, **kwargs: ran.extend(jobs) or own(work, jobs, *rest, **kwargs),
     )
-    assert play(players, test_levels, output, [0.05, 0.2], seeds=2) == runs
+    assert play(players, test_levels, output, [Budget(0.05), Budget(0.2)], seeds=2) == runs
     assert not ran
     runs[0].plan.unlink()
-    assert play(players[:1], test_levels, output, [0.05])[0].plan.exists()
+    assert play(players[:1], test_levels, output, [Budget(0.05)])[0].plan.exists()
     assert [(task.level, task.player.name) for task in ran] == [(CONVOLUTION, "greedy")]
     record = output / "greedy" / "0" / "0.05s" / "runs" / f"{CONVOLUTION}.json"
     text = record.read_text()
     record.write_text(text.replace('"rules": ', '"rules": 1'))
     with pytest.raises(mg.InvalidInputError, match=r"rules 1\d+, allowed: \d+; give another"):
-        play(players, test_levels, output, [0.05])
+        play(players, test_levels, output, [Budget(0.05)])
     record.write_text("[]")
     with pytest.raises(mg.InvalidInputError, match="no result of a benchmark"):
-        play(players, test_levels, output, [0.05])
+        play(players, test_levels, output, [Budget(0.05)])
 
 
 def test_a_player_that_cannot_play_is_an_error(test_levels, tmp_path):
     with pytest.raises(mg.InvalidInputError, match="'rent' plays the time game only"):
-        play([Player("rent", "priority")], test_levels, tmp_path, [0.05])
+        play([Player("rent", "priority")], test_levels, tmp_path, [Budget(0.05)])
     with pytest.raises(mg.InvalidInputError, match="jobs: found 100000, allowed: 1 to"):
-        play([Player("greedy")], test_levels, tmp_path, [1], workers=100_000)
+        play([Player("greedy")], test_levels, tmp_path, [Budget(1)], workers=100_000)
+
+
+def test_a_player_with_games_has_no_more_of_them(test_levels, tmp_path):
+    players = [Player.named(name) for name in ("greedy", "styles", "anneal:priority", "portfolio")]
+    budgets = [Budget(games=1), Budget(games=8)]
+    runs = play(players, test_levels[:1], tmp_path / "a", budgets)
+    game = test_levels[0].game()
+    for run in runs:
+        record = json.loads((run.plan.parent / "runs" / run.plan.name).read_text())
+        assert run.plan.parent.name == f"{run.budget.games}games"
+        within = record["games"] <= run.budget.games
+        assert within == (run.player != "portfolio")
+        assert run.in_time_ps == (run.latency_ps if within else game.all_main_ps)
+    again = play(players, test_levels[:1], tmp_path / "b", budgets)
+    assert [run.latency_ps for run in again] == [run.latency_ps for run in runs]
+    assert str(Budget(games=1)) == "1 game" and str(Budget(0.05)) == "50 ms"
 
 
 # --- submissions
@@ -300,12 +316,23 @@ def test_better_plans_are_kept(folder, tmp_path, benchmark):
 def test_a_plan_that_is_not_what_its_run_says_is_not_kept(folder, tmp_path):
     (level, _) = chosen = levels("test", folder)
     save(tmp_path / "claim", level, "greedy")
-    run = Run(level.name, "p", 0, 1, tmp_path / "claim" / f"{level.name}.json", 1, 1)
+    run = Run(level.name, "p", 0, Budget(1), tmp_path / "claim" / f"{level.name}.json", 1, 1)
     with pytest.raises(mg.InvalidInputError, match=f"found {level.greedy_ps} ps"):
         improve(chosen, [run])
 
 
 # --- the command
+
+
+def test_levels_with_something_at_stake_and_budgets_of_games(benchmark, folder):
+    chosen = [level for level in levels("test", folder) if level.gain >= 1.02]
+    arguments = ["--split", "test", "--players", "greedy,anneal", "--games", "8,1", "--stake", "2"]
+    status, out, _ = benchmark(*arguments)
+    rows = [line.split() for line in out.splitlines()]
+    assert status == 0 and [row[1:3] for row in rows[1:3]] == [["1", "game"], ["8", "games"]]
+    assert int(rows[1][rows[0].index("scored") + 2]) <= len(chosen)
+    status, _, error = benchmark("--split", "test", "--players", "greedy", "--stake", "900")
+    assert status == 2 and "900 % at stake" in error
 
 
 def test_the_table_the_page_and_the_document(benchmark, tmp_path, folder):
@@ -327,12 +354,14 @@ def test_the_table_the_page_and_the_document(benchmark, tmp_path, folder):
     document = json.loads(out)
     assert (status, document["split"], document["improved"]) == (0, "test", [])
     assert len(document["results"]) == 2 * 2 * 2 * 2 + 2
-    assert [one["budget_s"] for one in document["summary"]] == [0.1, 0.4, 0.1, 0.4, None]
+    seconds = [one["budget"] and one["budget"]["seconds"] for one in document["summary"]]
+    assert seconds == [0.1, 0.4, 0.1, 0.4, None]
     assert document["summary"][-1]["player"] == str(output / "rent" / "0" / "0.4s")
     assert document["summary"][-1]["score"]["mean"] == 1
     latencies = {
-        (one["level"], one["player"], one["budget_s"]): one["latency_ps"]
+        (one["level"], one["player"], one["budget"]["seconds"]): one["latency_ps"]
         for one in document["results"]
+        if one["budget"]
     }
     for level in levels("test", folder):
         assert latencies[level.name, "greedy", 0.4] == level.greedy_ps

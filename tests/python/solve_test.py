@@ -223,3 +223,23 @@ def test_plans_are_made_of_arrays(program):
     served_by = np.full_like(plan.served_by, len(plan.residences))
     with pytest.raises(mg.InvalidInputError, match="is served by residence"):
         mg.Plan.of(program, program.hardware, plan.residences, plan.copies, served_by)
+
+
+@pytest.mark.parametrize(
+    ("solver", "game"),
+    [
+        ("greedy", "time"),
+        ("random", "priority"),
+        ("rent", "time"),
+        ("styles", "time"),
+        ("anneal", "time"),
+        ("anneal", "priority"),
+        ("mcts", "time"),
+        ("mcts", "priority"),
+    ],
+)
+@pytest.mark.parametrize("games", [1, 8, 64])
+def test_warm_starts_count_as_games(solver, game, games):
+    program = mg.load_program("mlp_train_adam_b512.tpu_v6e")
+    result = mg.solve(program, solver, seconds=0, evaluations=games, game=game)
+    assert 1 <= result.evaluations <= games

@@ -46,6 +46,7 @@ absl::StatusOr<SolveResult> SolveStyles(const SolveProblem& problem, const Solve
     if (!budget.Exhausted()) {
       SolveLimits left = limits;
       left.seconds *= 1 - begun;
+      if (limits.evaluations > 0) left.evaluations -= pipeline.evaluations();
       MG_ASSIGN_OR_RETURN(SolveResult annealed, AnnealedTimeGame(game, left));
       pipeline.Count(annealed.evaluations);
       offer(annealed);

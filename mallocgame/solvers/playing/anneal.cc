@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -32,11 +33,11 @@ constexpr double kHotTrials = 12'000;  // of a hot chain for each decision, if t
 constexpr size_t kTriedStarts = 4;
 constexpr double kTrying = 0.3;  // the share of the limits that goes to trying starts
 
-// Replaces `start` by the best game of annealing from it until the share `until` of the limits is
+// Replaces `start`, whose game is counted, by the best game of annealing from it until the share `until` of the limits is
 // used up.
 void AnnealFrom(GameStart& start, const Cooling& cooling, double until, Budget& budget, Rng& rng) {
   GameSearch search(*start.game, std::move(start.intent));
-  budget.Finished(search.position());
+  budget.Keep(search.position());
   start.intent = search.Replayable();
   start.latency_ps = search.latency_ps();
   const double begin = budget.Progress();
@@ -80,14 +81,15 @@ void AnnealPriorityGame(const Game& own_game, Budget& budget) {
   Rng rng(budget.seed(), 5);
   // The more candidates a game shows, the more orders can be played.
   const std::shared_ptr<const Game> shown = GameShowing(own_game, kMaxCandidates);
-  const FollowedPlan first = StartingPlan(*shown, budget.deadline().Share(kTrying / 4));
+  std::optional<FollowedPlan> first;
+  if (!budget.HasFewGames()) first = StartingPlan(*shown, budget.deadline().Share(kTrying / 4));
   std::vector<GameStart> starts =
-      PriorityStarts(*shown, &first, budget.deadline().Share(kTrying / 2));
+      PriorityStarts(*shown, first ? &*first : nullptr, budget.deadline().Share(kTrying / 2));
   KeepBest(*shown, budget.limited() ? kTriedStarts : 1, starts);
   const double begin = budget.Progress();
   for (size_t i = 0; i < starts.size(); ++i) {
     const double share = static_cast<double>(i + 1) / static_cast<double>(starts.size());
-    AnnealFrom(starts[i], kTry, begin + (kTrying - begin) * share, budget, rng);
+    AnnealFrom(starts[i], kTry, begin + std::max(0.0, kTrying - begin) * share, budget, rng);
     if (budget.Exhausted()) return;
   }
   GameStart& best = *std::min_element(
@@ -103,6 +105,7 @@ void AnnealTimeGame(const Game& game, Budget& budget) {
   AnnealFrom(start, kCoarse, fine != nullptr ? kCoarseShare : 1.0, budget, rng);
   if (fine == nullptr || budget.Exhausted()) return;
   start.game = fine;
+  budget.deadline().Played();  // the same decisions in another game
   AnnealFrom(start, kFine, 1.0, budget, rng);
 }
 

@@ -71,9 +71,11 @@ absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveL
 
 Intent TimeStart(const Game& game, const Deadline& deadline) {
   const State rent = BestRentGame(game, deadline);
+  if (deadline.Passed()) return IntentLike(game, ReadGame(rent));
   Intent like_xla = ReadPlan(game, PlanLikeXla(game, deadline.Share(kXlaShare)).plan);
   State played = game.InitialState();
   PlayOn(played, like_xla);
+  deadline.Played();
   if (played.latency_ps() < rent.latency_ps()) return like_xla;
   return IntentLike(game, ReadGame(rent));
 }

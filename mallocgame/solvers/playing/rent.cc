@@ -164,7 +164,10 @@ void PlayRentFrom(State& state, const Rent& rent) {
 }
 
 State BestRentGame(const Game& game, const Deadline& deadline, bool small_buffers) {
-  Trials trials([&](const State&) { return !deadline.Passed(); });
+  Trials trials([&](const State&) {
+    deadline.Played();
+    return !deadline.Passed();
+  });
   if (TryPrices(game, trials) && small_buffers) TrySmallBuffers(game, trials);
   return trials.best();
 }

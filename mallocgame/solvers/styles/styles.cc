@@ -85,6 +85,7 @@ RuledPlan PlayStyles(const Game& game, const Deadline& deadline,
   std::vector<Played> played;
   for (const PriorityRule& rule : kRules) {
     played.push_back({ruled.Play(rule, &best), rule});
+    deadline.Played();
     tell();
     if (deadline.Passed()) return best;
   }
@@ -95,6 +96,7 @@ RuledPlan PlayStyles(const Game& game, const Deadline& deadline,
     for (const auto& [bytes, held] : kPackings) {
       if (deadline.Passed()) return best;
       ruled.Repack(played[i].end, bytes, held, played[i].rule, &best);
+      deadline.Played();
       tell();
     }
   }

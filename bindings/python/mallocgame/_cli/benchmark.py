@@ -46,7 +46,7 @@ def register(commands: parser.Commands) -> None:
         type=_players,
         default=[],
         metavar="A,B",
-        help=f"of {', '.join(mg.solver_names())}; NAME:order plays the priority game",
+        help=f"of {', '.join(mg.solver_names())}; NAME:priority plays the priority game",
     )
     command.add_argument(
         "--submission",
@@ -61,10 +61,24 @@ def register(commands: parser.Commands) -> None:
     )
     command.add_argument(
         "--seconds",
-        type=_budgets,
-        default=_BUDGETS,
+        type=_times,
         metavar="S,S",
-        help=f"times of one core; a player begins anew with each ({_BUDGETS})",
+        help=f"times of one core; a player begins anew with each ({_BUDGETS}, without --games)",
+    )
+    command.add_argument(
+        "--games",
+        type=_games,
+        default=[],
+        metavar="N,N",
+        help="numbers of complete games, every warm start and rollout counted, such as 1,8,64; a "
+        "player that took more has no result",
+    )
+    command.add_argument(
+        "--stake",
+        type=parser.percent,
+        default=0.0,
+        metavar="PERCENT",
+        help="only levels on which the best known plan is so much faster than greedy's (0)",
     )
     parser.add_workers(command, 1, "players that work side by side, each on a core of its own (1)")
     command.add_argument(
@@ -92,8 +106,14 @@ def _players(text: str) -> list[Player]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _budgets(text: str) -> list[float]:
-    return sorted({parser.seconds_to_spend(part.strip()) for part in text.split(",")})
+def _times(text: str) -> list[scores.Budget]:
+    times = sorted({parser.seconds_to_spend(part.strip()) for part in text.split(",")})
+    return [scores.Budget(seconds=seconds) for seconds in times]
+
+
+def _games(text: str) -> list[scores.Budget]:
+    numbers = sorted({parser.positive(part.strip()) for part in text.split(",")})
+    return [scores.Budget(games=games) for games in numbers]
 
 
 def _benchmark(options: argparse.Namespace) -> int:
@@ -102,9 +122,18 @@ def _benchmark(options: argparse.Namespace) -> int:
     if options.improve and not os.access(options.levels, os.W_OK):
         raise InvalidInputError(f"{options.levels}: no permission to write, which --improve needs")
     scores.load_rliable()
-    chosen = levels(options.split, options.levels)
+    if options.seconds is None:
+        options.seconds = [] if options.games else _times(_BUDGETS)
+    chosen = [
+        level
+        for level in levels(options.split, options.levels)
+        if options.stake <= 0 or level.gain >= 1 + options.stake / 100
+    ]
     if not chosen:
-        raise InvalidInputError(f"{options.levels}: found no level in the split {options.split}")
+        raise InvalidInputError(
+            f"{options.levels}: found no level in the split {options.split}"
+            + (f" with {options.stake:g} % at stake" if options.stake > 0 else "")
+        )
     with contextlib.ExitStack() as stack:
         output = options.output or stack.enter_context(tempfile.TemporaryDirectory())
         stack.enter_context(working_in(output))
@@ -131,7 +160,8 @@ def _benchmark(options: argparse.Namespace) -> int:
 
 def _judge(options: argparse.Namespace, chosen: Sequence[Level], output: str) -> list[Run]:
     """Runs the players, and judges the submissions."""
-    played = len(options.players) * options.seeds * len(options.seconds) * len(chosen)
+    budgets = options.games + options.seconds
+    played = len(options.players) * options.seeds * len(budgets) * len(chosen)
     total = played + len(options.submissions) * len(chosen)
     with parser.workers(options) as workers, console.working("benchmarking", total) as work:
 
@@ -139,7 +169,7 @@ def _judge(options: argparse.Namespace, chosen: Sequence[Level], output: str) ->
             work.tell(what)
             work.advance()
 
-        runs = play(options.players, chosen, output, options.seconds, options.seeds, workers, done)
+        runs = play(options.players, chosen, output, budgets, options.seeds, workers, done)
         for folder in dict.fromkeys(options.submissions):
             runs += judge_submission(folder, chosen, done)
     return runs
@@ -150,12 +180,12 @@ def _score_table(summaries: Sequence[scores.Summary]) -> _Table:
     columns: list[console.Column] = [("player", "left")]
     columns += [
         (title, "right")
-        for title in ("time", "score", "95 %", "vs greedy", "scored", "beaten", "no plan")
+        for title in ("budget", "score", "95 %", "vs greedy", "scored", "beaten", "no plan")
     ]
     return columns, [
         [
             one.player,
-            _time(one.budget_s),
+            _budget(one.budget),
             _number(None if one.score is None else one.score.mean),
             "-" if one.score is None else f"{one.score.low:.3f} to {one.score.high:.3f}",
             console.times(one.speedup),
@@ -169,10 +199,10 @@ def _score_table(summaries: Sequence[scores.Summary]) -> _Table:
 
 def _family_table(summaries: Sequence[scores.Summary]) -> _Table:
     """The scores of each family: a row for each player, a column for each budget."""
-    budgets = list(dict.fromkeys(one.budget_s for one in summaries))
-    found = {(one.player, one.budget_s): one.families for one in summaries}
+    budgets = list(dict.fromkeys(one.budget for one in summaries))
+    found = {(one.player, one.budget): one.families for one in summaries}
     columns: list[console.Column] = [("family", "left"), ("player", "left")]
-    columns += [(_time(budget), "right") for budget in budgets]
+    columns += [(_budget(budget), "right") for budget in budgets]
     return columns, [
         [
             family,
@@ -184,10 +214,8 @@ def _family_table(summaries: Sequence[scores.Summary]) -> _Table:
     ]
 
 
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "submitted"
-    return f"{1000 * seconds:g} ms" if seconds < 1 else f"{seconds:g} s"
+def _budget(budget: scores.Budget | None) -> str:
+    return "submitted" if budget is None else str(budget)
 
 
 def _number(value: float | None) -> str:

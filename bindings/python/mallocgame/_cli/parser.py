@@ -78,6 +78,11 @@ def seconds(text: str) -> float:
     return _number(text, "0 (no limit) and above")
 
 
+def percent(text: str) -> float:
+    """A share in per cent."""
+    return _number(text, "0 and above")
+
+
 def gibibytes(text: str) -> float:
     """A limit of memory; 0 means that there is none."""
     return _number(text, "0 (no limit) and above")

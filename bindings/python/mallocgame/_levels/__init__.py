@@ -70,6 +70,13 @@ class Level:
         """Whether plans on it have scores: enough can be gained over greedy (LEAST_GAIN)."""
         return has_score(self.greedy_ps, self.best_known_ps)
 
+    @property
+    def gain(self) -> float:
+        """Greedy's latency over the least that is known, 1 if neither is: what is at stake."""
+        if self.greedy_ps is None or self.best_known_ps is None:
+            return 1.0
+        return self.greedy_ps / self.best_known_ps
+
     def __reduce__(self) -> tuple[Any, ...]:
         """A level goes to other processes as its name and its set's folder; None: the bundled."""
         folder = self.level_set.folder

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from mallocgame._core import read_file, simulate, validate
 from mallocgame._levels import Level
-from mallocgame._levels.scores import Result, score
+from mallocgame._levels.scores import Budget, Result, score
 from mallocgame.errors import InvalidInputError, MissingFileError
 from mallocgame.files import load_plan
 
@@ -24,10 +24,10 @@ class Run:
     level: str
     player: str
     seed: int
-    budget_s: float | None  # time of one core; None: a submission, whose time is not known
+    budget: Budget | None  # None: a submission, of which it is not known
     plan: pathlib.Path
     latency_ps: int  # of the plan; of everything in main memory if there is a problem
-    in_time_ps: int  # of the last plan found in time; of everything in main memory if none was
+    in_time_ps: int  # of the last plan within the budget; of everything in main memory without one
     problem: str = ""  # NO_PLAN, or what makes the plan invalid
 
 
@@ -78,7 +78,7 @@ def judge_submission(
 
 
 def results_of(runs: Sequence[Run], levels: Sequence[Level]) -> list[Result]:
-    """Returns the result of each run: of what was found in time.
+    """Returns the result of each run: of what was found within the budget.
 
     InvalidInputError: the set doesn't know the latency of greedy.
     """
@@ -94,7 +94,7 @@ def results_of(runs: Sequence[Run], levels: Sequence[Level]) -> list[Result]:
                 family=level.family,
                 player=run.player,
                 seed=run.seed,
-                budget_s=run.budget_s,
+                budget=run.budget,
                 latency_ps=run.in_time_ps,
                 greedy_ps=level.greedy_ps,
                 best_known_ps=level.best_known_ps,

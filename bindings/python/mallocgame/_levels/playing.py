@@ -1,7 +1,7 @@
 """Players on levels: each solves each level with one core, and what it found is kept in files.
 
-FOLDER/PLAYER/SEED/TIME/LEVEL.json         the plan; FOLDER/PLAYER/SEED/TIME is a submission
-FOLDER/PLAYER/SEED/TIME/runs/LEVEL.json    what it costs, and what was found in time
+FOLDER/PLAYER/SEED/BUDGET/LEVEL.json         the plan; FOLDER/PLAYER/SEED/BUDGET is a submission
+FOLDER/PLAYER/SEED/BUDGET/runs/LEVEL.json    what it costs, and what was found within the budget
 """
 
 import contextlib
@@ -27,6 +27,7 @@ from mallocgame._core import (
 from mallocgame._jobs import Cluster, Workers, cores, run_jobs
 from mallocgame._levels import Level
 from mallocgame._levels.judging import Run
+from mallocgame._levels.scores import Budget
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError, MallocGameError, MissingFileError
 
@@ -65,8 +66,8 @@ class _Job:
     level: Level
     player: Player
     seed: int
-    seconds: float
-    folder: pathlib.Path  # of the player, the seed and the time
+    budget: Budget
+    folder: pathlib.Path  # of the player, the seed and the budget
 
     @property
     def plan(self) -> pathlib.Path:
@@ -82,7 +83,7 @@ class _Job:
         return {
             "player": self.player.name,
             "seed": self.seed,
-            "seconds": self.seconds,
+            "budget": dataclasses.asdict(self.budget),
             "program": self.level.features.get("fingerprint"),
             "rules": PRIORITY_RULES_VERSION if self.player.game == "priority" else RULES_VERSION,
         }
@@ -97,28 +98,29 @@ class _Task:
     hardware: Hardware
     player: Player
     seed: int
-    seconds: float
+    budget: Budget
 
     @property
     def name(self) -> str:
-        return f"{self.player.name} on {self.level} with seed {self.seed} and {self.seconds:g} s"
+        return f"{self.player.name} on {self.level} with seed {self.seed} and {self.budget}"
 
 
 def play(
     players: Sequence[Player],
     on: Sequence[Level],
     folder: str | os.PathLike[str],
-    budgets: Sequence[float],
+    budgets: Sequence[Budget],
     seeds: int = 1,
     workers: Workers = 1,
     done: Callable[[str], object] = lambda what: None,
 ) -> list[Run]:
     """Lets each player solve each level once with each budget and each of the seeds 0, 1 ...
 
-    on: levels of one split. budgets: seconds since the solver's start; it knows how many it has.
-    Reading the level is not counted. workers: each has a core of its own, the player's threads
-    included. folder: results are written there when they come, and what is there is not run again.
-    done: is called with the player and the level of each run.
+    on: levels of one split. budgets: time since the solver's start, or games; it knows how much it
+    has. Reading the level is not counted. With games the result depends on the seed only, and one
+    that took more games than allowed doesn't count. workers: each has a core of its own, the
+    player's threads included. folder: results are written there when they come, and what is there
+    is not run again. done: is called with the player and the level of each run.
 
     InvalidInputError: the folder has a result with other settings, a solver can't play the game, or
     there are more processes than cores. MallocGameError: runs failed again and again, as with an
@@ -134,13 +136,13 @@ def play(
             level=level,
             player=player,
             seed=seed,
-            seconds=seconds,
-            folder=pathlib.Path(folder) / player.name / str(seed) / f"{seconds:g}s",
+            budget=budget,
+            folder=pathlib.Path(folder) / player.name / str(seed) / _name_of(budget),
         )
         for level in on
         for seed in range(seeds)
         for player in players
-        for seconds in budgets
+        for budget in budgets
     ]
     runs = {job: run for job in wanted if (run := _load(job)) is not None}
     for job in runs:
@@ -157,7 +159,7 @@ def play(
             job.level.hardware(),
             job.player,
             job.seed,
-            job.seconds,
+            job.budget,
         ): job
         for job in missing
     }
@@ -176,6 +178,10 @@ def play(
     return [runs[job] for job in wanted]
 
 
+def _name_of(budget: Budget) -> str:
+    return f"{budget.games}games" if budget.games else f"{budget.seconds:g}s"
+
+
 def _load(job: _Job) -> Run | None:
     """Returns the run that is in the files. InvalidInputError: it has other settings."""
     try:
@@ -191,7 +197,7 @@ def _load(job: _Job) -> Run | None:
             level=job.level.name,
             player=job.player.name,
             seed=job.seed,
-            budget_s=job.seconds,
+            budget=job.budget,
             plan=job.plan,
             latency_ps=int(record["latency_ps"]),
             in_time_ps=int(record["in_time_ps"]),
@@ -211,17 +217,22 @@ def _solve(task: _Task) -> tuple[bytes, dict[str, Any]]:
     """Returns the plan as JSON, and what the record of the run says beside its settings."""
     program, hardware = task.program, task.hardware
     game = Game(program, hardware, seed=task.seed, game=task.player.game)
-    result = solve(game, task.player.solver, task.seconds, task.seed)
+    budget = task.budget
+    result = solve(game, task.player.solver, budget.seconds, task.seed, evaluations=budget.games)
     verdict = validate(program, result.plan, hardware)
     if not verdict:
         raise MallocGameError(f"its plan is invalid: {verdict.rule}: {verdict.message}")
     latency_ps = simulate(program, result.plan, hardware).latency_ps
-    end = _LATE * task.seconds
-    in_time = [found_ps for seconds, found_ps, _ in result.curve if seconds <= end]
-    if result.seconds <= end:
-        in_time.append(latency_ps)
+    if budget.games:
+        in_time = [latency_ps] if result.evaluations <= budget.games else []
+    else:
+        end = _LATE * budget.seconds
+        in_time = [found_ps for seconds, found_ps, _ in result.curve if seconds <= end]
+        if result.seconds <= end:
+            in_time.append(latency_ps)
     return result.plan.to_json(program).encode(), {
         "latency_ps": latency_ps,
         "in_time_ps": in_time[-1] if in_time else game.all_main_ps,
         "seconds": result.seconds,
+        "games": result.evaluations,
     }

@@ -22,6 +22,22 @@ _RESAMPLES = 2_000
 
 
 @dataclasses.dataclass(frozen=True)
+class Budget:
+    """What a player may use on a level: time of one core, or complete games. The other is 0.
+
+    Every game and every plan that is evaluated counts as a game, warm starts and rollouts included.
+    """
+
+    seconds: float = 0.0
+    games: int = 0
+
+    def __str__(self) -> str:
+        if self.games:
+            return f"{self.games} game{'' if self.games == 1 else 's'}"
+        return f"{1000 * self.seconds:g} ms" if self.seconds < 1 else f"{self.seconds:g} s"
+
+
+@dataclasses.dataclass(frozen=True)
 class Result:
     """What a player reached on a level."""
 
@@ -29,7 +45,7 @@ class Result:
     family: str
     player: str
     seed: int
-    budget_s: float | None  # time of one core; None: a submission, whose time is not known
+    budget: Budget | None  # None: a submission, of which it is not known
     latency_ps: int
     greedy_ps: int
     best_known_ps: int | None
@@ -51,7 +67,7 @@ class Summary:
     """All results of a player with a budget."""
 
     player: str
-    budget_s: float | None
+    budget: Budget | None
     seeds: int
     levels: int
     scored: int  # of the levels have a score
@@ -135,9 +151,9 @@ def summarize(results: Sequence[Result]) -> list[Summary]:
     Each player has results of the same levels with each of its seeds. MallocGameError: rliable is
     not installed.
     """
-    grouped: dict[tuple[str, float | None], list[Result]] = {}
+    grouped: dict[tuple[str, Budget | None], list[Result]] = {}
     for result in results:
-        grouped.setdefault((result.player, result.budget_s), []).append(result)
+        grouped.setdefault((result.player, result.budget), []).append(result)
     return [_summary(group) for group in grouped.values()]
 
 
@@ -146,7 +162,7 @@ def _summary(results: Sequence[Result]) -> Summary:
     families = dict.fromkeys(result.family for result in results)
     return Summary(
         player=results[0].player,
-        budget_s=results[0].budget_s,
+        budget=results[0].budget,
         seeds=len({result.seed for result in results}),
         levels=len({result.level for result in results}),
         scored=scores.shape[1],
