@@ -55,7 +55,6 @@ SECTIONS = {
         "view",
         "ray",
         "cpp",
-        "release",
     ],
     "Reference": [
         "rules",
