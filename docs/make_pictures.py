@@ -50,7 +50,7 @@ def draw_plan(axes, program: mg.Program, plan: mg.Plan, ticks: range, buffer: in
         begin, end = (plan.residences[name][i] for name in ("begin", "end"))
         box(begin, end, low[i], high[i], colours[kind], buffers[i] == buffer)
     for copy in plan.copies[~plan.copies["preload"]]:
-        colour = style.KINDS["prefetched" if copy["kind"] == 0 else "written back"]
+        colour = style.KINDS["prefetched" if copy["kind"] == 0 else "evicted"]
         box(
             copy["begin"],
             max(copy["end"], copy["begin"] + 0.2),
@@ -103,10 +103,10 @@ def pieces(program: mg.Program, plan: mg.Plan):
             yield residence["begin"], end, low, low + sizes[residence["buffer"]], kind
 
 
-def order_game_picture(path: pathlib.Path) -> None:
-    """Greedy's order game after some decisions and at its end."""
+def priority_game_picture(path: pathlib.Path) -> None:
+    """Greedy's priority game after some decisions and at its end."""
     program = mg.load_program("muzero_unroll_b32.tpu_v4i_16mib")
-    game = mg.Game(program, game="order")
+    game = mg.Game(program, game="priority")
     actions = mg.solve(game, solver="greedy").actions
     with matplotlib.rc_context(style.matplotlib_style()):
         figure = Figure(figsize=(10, 2.9), layout="constrained")
@@ -153,7 +153,7 @@ def compare_picture(path: pathlib.Path) -> None:
                     "program": name,
                     "solver": solver,
                     "latency_ps": latency_ps,
-                    "bound_ps": mg.bound(program).bound_ps,
+                    "bound_ps": mg.bounds.bound(program).bound_ps,
                 }
             )
     plots.save_comparison(path, rows, solvers)
@@ -205,7 +205,7 @@ def main() -> None:
         sys.exit("make_pictures.py: Chromium isn't installed: apt-get install chromium")
     IMAGES.mkdir(exist_ok=True)
     actions_picture(IMAGES / "rules-actions.png")
-    order_game_picture(IMAGES / "order-game.png")
+    priority_game_picture(IMAGES / "priority-game.png")
     compare_picture(IMAGES / "compare.png")
     levels_picture(IMAGES / "levels-gap.png")
     page_pictures(executable)
