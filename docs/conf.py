@@ -3,8 +3,10 @@
 sphinx-build docs build/site makes it; that needs `pip install '.[docs]'` and no network.
 """
 
+import argparse
 import importlib
 import importlib.util
+import os
 import pathlib
 import re
 
@@ -35,67 +37,71 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#6cb8f0", "color-brand-content": "#6cb8f0"},
 }
 
-# The contents, by section. Pages that are named nowhere are put under "Use".
+# The contents, by what a reader wants (Diátaxis). Pages that are named nowhere are how-to guides.
+HOW_TO = "How to"
 SECTIONS = {
-    "Start": ["tour", "rules", "legal-actions", "priority-game", "view"],
-    "Train": [
+    "Start": ["faq", "glossary", "related-work"],
+    "Tutorials": ["tour", "ppo", "tpu", "add-a-solver"],
+    HOW_TO: [
         "train",
         "rllib",
-        "observations",
-        "levels",
-        "leaderboard",
-        "styles",
         "offline",
         "muzero",
-        "muzero-method",
-        "placement",
-        "placement-games",
-        "placement-searches",
         "egrl",
-        "egrl-method",
-    ],
-    "Use": [
-        "tpu",
         "tuned-programs",
-        "tpu-method",
         "several-chips",
         "kernels",
+        "import",
+        "view",
         "ray",
-        "actors",
         "cpp",
-        "mcts",
-        "offsets",
     ],
-    "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "bounds"],
-    "Trust": ["numbers", "hardware", "predictor", "benchmarks"],
-    "Results": [
+    "Reference": [
+        "rules",
+        "priority-game",
+        "placement",
+        "observations",
+        "levels",
+        "solvers",
+        "offsets",
+        "hardware",
+        "files",
+        "commands",
+        "settings",
+        "api-python",
+    ],
+    "Explanation": [
+        "numbers",
+        "bounds",
+        "results/lp-proof",
+        "xla-heuristic",
+        "tpu-method",
+        "schedule",
+        "styles",
+        "mcts",
+        "muzero-method",
+        "egrl-method",
+        "architecture",
+        "testing",
+    ],
+    "Benchmarks": [
+        "benchmarks",
+        "leaderboard",
         "results/solvers",
         "results/tpu",
-        "results/chips",
-        "results/several-chips",
-        "results/kernels",
-        "results/size",
         "results/suites",
+        "results/measured",
         "results/baselines",
-        "results/styles",
         "results/muzero",
-        "results/actors",
         "results/egrl",
-        "results/mcts",
-        "results/placement",
         "results/xla-heuristic",
         "results/bounds",
-        "results/lp-proof",
         "results/numbers",
-        "results/predictor",
-        "results/offsets",
-        "results/train",
+        "results/chips",
+        "results/size",
         "results/speed",
-        "results/determinism",
-        "results/fuzz",
-        "results/faults",
+        "results/offsets",
     ],
-    "Look up": ["import", "files", "architecture", "release", "api-python", "api-cpp"],
 }
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -109,7 +115,7 @@ def _contents() -> str:
     trees = []
     for section, pages in SECTIONS.items():
         shown = [page for page in pages if page in there] + (
-            sorted(there - named) if section == "Use" else []
+            sorted(there - named) if section == HOW_TO else []
         )
         trees.append(
             "\n".join(["```{toctree}", ":hidden:", f":caption: {section}", "", *shown, "```"])
@@ -192,6 +198,82 @@ def _python_reference(page: str) -> str:
     )
 
 
+def _table(rows: list[tuple[str, ...]]) -> str:
+    """Returns a table in Markdown. The first row is its header."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join([lines[0], "| --- " * len(rows[0]) + "|", *lines[1:]])
+
+
+def _columns() -> str:
+    """Every column of an observation, of both games."""
+    observation = importlib.import_module("mallocgame.observation")
+    time, other = _games()
+    parts = [
+        ("The time game: accesses", observation.access_features()),
+        ("The time game: actions", observation.action_features(time)),
+        ("The time game: scalars", observation.scalar_features(time)),
+        ("The priority game: candidates", observation.candidate_features()),
+        ("The priority game: actions", observation.action_features(other)),
+        ("The priority game: scalars", observation.scalar_features(other)),
+    ]
+    return "\n\n".join(
+        f"### {title}\n\n" + _table([("column", "meaning"), *((f"`{n}`", m) for n, m in features)])
+        for title, features in parts
+    )
+
+
+def _games() -> list[str]:
+    """Returns the names of the games, the time game first, as `solve --game` takes them."""
+    solve = _commands_by_name()["mallocgame solve"]
+    return next(list(action.choices) for action in solve._actions if action.dest == "game")
+
+
+def _commands_by_name() -> dict[str, argparse.ArgumentParser]:
+    """Returns the parsers of all commands that do something."""
+    found = {}
+
+    def look(name: str, parser: argparse.ArgumentParser) -> None:
+        below = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+        if not below:
+            found[name] = parser
+        for action in below:
+            for command, child in action.choices.items():
+                look(f"{name} {command}", child)
+
+    look("mallocgame", importlib.import_module("mallocgame._cli.main")._parser())
+    return found
+
+
+def _commands() -> str:
+    """What `--help` prints of each command."""
+    os.environ["COLUMNS"] = "100"  # argparse's width
+    return "\n\n".join(
+        f"## {name}\n\n```text\n{parser.format_help().rstrip()}\n```"
+        for name, parser in _commands_by_name().items()
+    )
+
+
+def _settings(agent: str) -> str:
+    """All settings of an agent, or that this mallocgame was built without agents."""
+    try:
+        agents = importlib.import_module("mallocgame.agents")
+        settings = {"MuZero": agents.muzero_settings, "EGRL": agents.egrl_settings}[agent]()
+    except ImportError:
+        return "This site was made without Torch, so the settings are not here."
+    rows = [(f"`{s.name}`", f"`{s.default}`", s.allowed, s.meaning) for s in settings]
+    return _table([("setting", "default", "allowed", "meaning"), *rows])
+
+
+GENERATED = {
+    "contents": _contents,
+    "headers": _headers,
+    "columns": _columns,
+    "commands": _commands,
+    "settings of MuZero": lambda: _settings("MuZero"),
+    "settings of EGRL": lambda: _settings("EGRL"),
+}
+
+
 def _link_inside(app, docname: str, source: list[str]) -> None:
     """Makes links out of docs/ lead to pages of the site, or become plain names.
 
@@ -210,8 +292,10 @@ def _link_inside(app, docname: str, source: list[str]) -> None:
         return text if text.strip("`") == inside or text.startswith("`") else f"{text} (`{inside}`)"
 
     source[0] = re.sub(r"\[([^\]]+)\]\((\.\./[^)#]+)(#[^)]*)?\)", target, source[0])
-    source[0] = source[0].replace("<!-- contents: docs/conf.py -->", _contents())
-    source[0] = source[0].replace("<!-- headers: docs/conf.py -->", _headers())
+    for name, generate in GENERATED.items():
+        mark = f"<!-- {name}: docs/conf.py -->"
+        if mark in source[0]:
+            source[0] = source[0].replace(mark, generate())
     if "<!-- the rest: docs/conf.py -->" in source[0]:
         source[0] = source[0].replace(
             "<!-- the rest: docs/conf.py -->", _python_reference(source[0])

@@ -1,6 +1,6 @@
 """What actors are worth to EGRL: the bytes that they are sent and send, and who has how much to do.
 
-It makes a table of docs/results/egrl.md.
+docs/results/egrl.md has what follows from its table.
 
     python benchmarks/quality/egrl_actors.py [--rounds 40]
 

@@ -1,6 +1,6 @@
 """What EGRL finds on the TPU's games: a level for each tensor, or a mode and turn for each run.
 
-It makes a table of docs/results/egrl.md.
+docs/results/egrl.md has its means, and tables/egrl_games.csv beside this file the programs.
 
     python benchmarks/quality/egrl_games.py FOLDER [--evaluations 2000] [--seeds 3]
                                             [--jobs 1 | --ray ADDRESS] [PROGRAM ...]

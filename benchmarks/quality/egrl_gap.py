@@ -1,6 +1,6 @@
 """How much of the gap between compilers and optimum EGRL closes, on twenty workloads.
 
-It makes the first tables of docs/results/egrl.md.
+docs/results/egrl.md has its means, and tables/egrl_gap.csv beside this file the workloads.
 
     python benchmarks/quality/egrl_gap.py FOLDER [--methods M ...] [--seeds 3] [--evaluations 4000]
                                           [--transfer-evaluations 1000]

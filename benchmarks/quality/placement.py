@@ -1,6 +1,6 @@
 """Finds maps of the placement problem by all methods.
 
-It makes the tables of docs/results/placement.md and docs/results/egrl.md, and their pictures.
+It makes a table of docs/results/egrl.md, and pictures.
 
     python benchmarks/quality/placement.py FOLDER [--hierarchies nnp_i] [--programs P ...]
     [--methods M ...] [--seeds 5]

@@ -2,8 +2,8 @@
 
     python benchmarks/quality/several_chips.py [--target NAME]... [--seconds 60] [WORKLOAD...]
 
-For each target and workload it prints a row of docs/results/several-chips.md or kernels.md: whether
-XLA's own plan is valid, what of its latency is modelled (waits for links, kernels), what comes of
+For each target and workload it prints a row, which docs/results/chips.md sums up: whether XLA's own
+plan is valid, what of its latency is modelled (waits for links, kernels), what comes of
 writing it anew, what `tune` reaches, and what is left by the bound. With --portfolio SECONDS
 comes the latency of its plan, which no compiler has carried out, before that of `tune`. Needs
 mallocgame[xla,bounds] and no TPU. Exits 1 if a program can't be captured, or a plan is not valid or

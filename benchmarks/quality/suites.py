@@ -5,15 +5,18 @@
 
 Needs mallocgame[bounds]. Takes some minutes. Programs measured before are not measured again unless
 they changed, or --fresh is given (for changes of the cost model or of the bounds). --table prints
-the rows of docs/results/bounds.md. Which programs are in the contended suite stands in the same
-file, and stays as it is, so that tables of any date are of the same programs.
+the file tables/suites.csv beside this one, which docs/results/bounds.md sums up. Which programs are
+in the contended suite stands in the same file as the bounds, and stays as it is, so that tables of
+any date are of the same programs.
 """
 
 import argparse
 import contextlib
+import csv
 import functools
 import json
 import pathlib
+import sys
 
 import mallocgame as mg
 from mallocgame._cli.parser import add_workers, workers
@@ -40,12 +43,13 @@ def measure(seconds: float, name: str) -> dict:
     }
 
 
-def row(name: str, entry: dict) -> str:
-    return (
-        f"| `{name}` | {entry['no_contention_ps'] / 1e6:.1f} | {entry['lp_ps'] / 1e6:.1f} | "
-        f"{entry['milp_ps'] / 1e6:.1f} | {entry['xla_ps'] / 1e6:.1f} "
-        f"| {100 * (entry['xla_ps'] / entry['milp_ps'] - 1):.1f} % |"
-    )
+_COLUMNS = ("program", "no-contention us", "lp us", "milp us", "XLA us", "XLA over milp")
+
+
+def row(name: str, entry: dict) -> list[str]:
+    times = (entry[f"{key}_ps"] / 1e6 for key in ("no_contention", "lp", "milp", "xla"))
+    above = 100 * (entry["xla_ps"] / entry["milp_ps"] - 1)
+    return [name, *(f"{time:.1f}" for time in times), f"{above:.1f} %"]
 
 
 def main() -> None:
@@ -76,8 +80,11 @@ def main() -> None:
         for name, entry in finished:
             entries[name] = entry
             write(options.output, known | entries)
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    if options.table:
+        table.writerow(_COLUMNS)
     for name in names:
-        print(row(name, entries[name]) if options.table else name, flush=True)
+        table.writerow(row(name, entries[name]) if options.table else [name])
     write(options.output, {name: entries[name] for name in names})
 
 

@@ -1,27 +1,29 @@
 """Compares the totals of simulate with those of the captures, for every bundled program.
 
-It makes the table of docs/results/numbers.md.
+It makes the file tables/totals.csv beside it, which docs/results/numbers.md sums up.
 
     python benchmarks/quality/totals.py [PROGRAM...]
 
-Prints Markdown. Times are microseconds; a difference is simulate over the capture's own walk, less
+Prints CSV. Times are microseconds; a difference is simulate over the capture's own walk, less
 one. The last two columns say how much of XLA's plan is priced by the compiler's own price of that
 very placement, and how much from bytes moved.
 """
 
 import argparse
+import csv
+import sys
 
 import mallocgame as mg
 from mallocgame.programs import manifest, suite
 
 _COLUMNS = (
     "program",
-    "all-main µs",
-    "diff",
-    "XLA µs",
-    "diff",
-    "XLA cold µs",
-    "diff",
+    "all-main us",
+    "difference",
+    "XLA us",
+    "difference",
+    "XLA cold us",
+    "difference",
     "exact",
     "unpriced",
 )
@@ -48,7 +50,7 @@ def row(name: str) -> list[str]:
     program = mg.load_program(name)
     assert program.xla_plan is not None, "every bundled program has XLA's own plan"
     report = mg.simulate(program, program.xla_plan)
-    cells = [f"`{name}`"]
+    cells = [name]
     for ps, difference in differences(program, manifest()[name]["expected_cycles"]).values():
         cells += [f"{ps / 1e6:.1f}", f"{100 * difference + 0.0:+.2f} %".replace("-0.00", "+0.00")]
     return cells + [
@@ -59,10 +61,10 @@ def row(name: str) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("programs", nargs="*", default=suite("core"))
-    print("| " + " | ".join(_COLUMNS) + " |")
-    print("| --- |" + " --: |" * (len(_COLUMNS) - 1))
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(_COLUMNS)
     for name in parser.parse_args().programs:
-        print("| " + " | ".join(row(name)) + " |")
+        table.writerow(row(name))
 
 
 if __name__ == "__main__":

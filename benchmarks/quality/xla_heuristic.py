@@ -1,6 +1,7 @@
 """Measures how close `xla-heuristic` comes to the plans that XLA:TPU itself made.
 
-It makes the tables of docs/results/xla-heuristic.md, with every bundled program of a suite.
+docs/results/xla-heuristic.md sums its tables up, and tables/xla_heuristic.csv beside this file has
+the rows of every bundled program.
 
     python benchmarks/quality/xla_heuristic.py [--suite core] [PROGRAM...]
 

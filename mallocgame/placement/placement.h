@@ -13,7 +13,7 @@
 // Preload, Split or Skip. Its second one says when it has its turn: much sooner than by importance,
 // sooner, later, much later, or as by importance. Of the candidates the one is taken whose turn it
 // is, and served as its number says or, where that is illegal, in the nearest way that is legal.
-// docs/placement-games.md says more.
+// docs/placement.md says more.
 #ifndef MALLOCGAME_PLACEMENT_PLACEMENT_H_
 #define MALLOCGAME_PLACEMENT_PLACEMENT_H_
 

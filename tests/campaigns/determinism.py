@@ -6,7 +6,7 @@ Each case is run in a process of its own: twice with one thread, with two and wi
 once with each further interpreter, which must have mallocgame installed. The second process has
 another seed of Python's hashes, another time zone, locale and working folder. What the runs write
 must be the same byte for byte, but for the seconds that something took and TensorBoard's files,
-which are named by the time of day. It prints the rows of docs/results/determinism.md and exits 1 if
+which are named by the time of day. It prints the rows of docs/testing.md and exits 1 if
 a case differs or fails.
 """
 

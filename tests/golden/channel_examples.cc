@@ -10,7 +10,7 @@ Example Strip() {
       "copy_windows",
       "Copies are served first in, first out, in the idle time of the instructions: the "
       "window of a Copy is the latest that hides it whole; what nothing hides goes behind the "
-      "last booked copy, and the rest is a stall (the picture of docs/legal-actions.md).");
+      "last booked copy, and the rest is a stall (the picture of docs/rules.md).");
   const BufferId x = e.program.Constant("x", 2), p = e.program.Constant("p", 3),
                  q = e.program.Constant("q", 5), r = e.program.Constant("r", 8);
   e.hardware.fast_bytes = 16;

@@ -32,10 +32,11 @@ NEEDS = {
     "bounds.md": ("highspy",),
     "egrl.md": ("torch",),
     "muzero.md": ("torch",),
+    "index.md": ("gymnasium",),
     "observations.md": ("highspy",),
     "offline.md": ("minari", "h5py", "PIL"),
-    "placement.md": ("gymnasium",),
-    "placement-searches.md": ("highspy",),
+    "placement.md": ("gymnasium", "highspy"),
+    "settings.md": ("torch",),
     "tpu.md": ("jax", "libtpu"),
 }
 
@@ -209,7 +210,7 @@ def test_the_site_builds(tmp_path):
         assert f'href="{name}"' in index or name == "index.html", (
             f"{name} is on no page of the contents"
         )
-    headers = (tmp_path / "site" / "api-cpp.html").read_text()
+    headers = (tmp_path / "site" / "cpp.html").read_text()
     for header in (
         "program/program.h",
         "simulator/simulate.h",
