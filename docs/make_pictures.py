@@ -9,9 +9,11 @@ import sys
 import tempfile
 
 import matplotlib
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 import mallocgame as mg
@@ -21,6 +23,7 @@ from mallocgame.plots.style import residence_kinds
 
 IMAGES = pathlib.Path(__file__).resolve().parent / "images"
 PROGRAM = "resnet50_b1.tpu_v4i_16mib"
+FILMED = "mlp_train_adam_b512.tpu_v6e"
 NAMES = {mg.DROP: "Drop", mg.COPY: "Copy", mg.NOCOPY: "NoCopy", mg.COPY_EARLY: "CopyEarly"}
 
 
@@ -138,6 +141,60 @@ def priority_game_picture(path: pathlib.Path) -> None:
         figure.savefig(path)
 
 
+def game_film(path: pathlib.Path) -> None:
+    """The game that annealing finds on a training step, decision by decision, as a GIF."""
+    program = mg.load_program(FILMED)
+    result = mg.solve(program, "anneal", game="priority", seconds=0, evaluations=2000, seed=0)
+    xla_ps = mg.simulate(program, program.xla_plan).latency_ps
+    state = result.game.initial_state()
+    frames = [film_frame(state, xla_ps)]
+    for action in result.actions:
+        state.apply(int(action))
+        frames.append(film_frame(state, xla_ps))
+    durations = [120] * (len(frames) - 1) + [3000]
+    first, *rest = frames
+    first.save(path, save_all=True, append_images=rest, duration=durations, loop=0, optimize=True)
+
+
+def film_frame(state: mg.State, xla_ps: int) -> Image.Image:
+    """Fast memory over the program, with the latency if everything else stayed in main memory."""
+    program, plan = state.game.program, state.plan()
+    kinds = dict(zip(style.KINDS, style.KINDS.values(), strict=True))
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = Figure(figsize=(7.6, 3.2), dpi=100, layout="constrained")
+        canvas = FigureCanvasAgg(figure)
+        axes = figure.subplots()
+        for begin, end, low, high, kind in pieces(program, plan):
+            axes.add_patch(
+                Rectangle(
+                    (begin, low / 2**20),
+                    end - begin,
+                    (high - low) / 2**20,
+                    facecolor=list(kinds.values())[kind],
+                    edgecolor=style.PANEL,
+                    linewidth=0.5,
+                )
+            )
+        axes.set_xlim(0, program.ticks)
+        axes.set_ylim(0, state.game.hardware.fast_bytes / 2**20)
+        axes.set_xlabel("instruction")
+        axes.set_ylabel("fast memory, MiB")
+        axes.set_title(
+            f"{state.num_decisions:3} decisions: {state.latency_ps / 1e6:.0f} µs"
+            f"   (XLA: {xla_ps / 1e6:.0f} µs, everything in main memory: "
+            f"{state.game.all_main_ps / 1e6:.0f} µs)",
+            loc="left",
+        )
+        axes.legend(
+            handles=[Rectangle((0, 0), 1, 1, color=colour) for colour in kinds.values()],
+            labels=list(kinds),
+            loc="upper right",
+            fontsize="small",
+        )
+        canvas.draw()
+    return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("P", palette=1, colors=32)
+
+
 def compare_picture(path: pathlib.Path) -> None:
     rows, solvers = [], ["greedy", "anneal", "xla-assigned"]
     for name in (
@@ -206,6 +263,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     actions_picture(IMAGES / "rules-actions.png")
     priority_game_picture(IMAGES / "priority-game.png")
+    game_film(IMAGES / "game.gif")
     compare_picture(IMAGES / "compare.png")
     levels_picture(IMAGES / "levels-gap.png")
     page_pictures(executable)

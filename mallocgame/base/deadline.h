@@ -56,8 +56,8 @@ class Deadline {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
   bool has_time_limit() const { return limit_ < kNoLimit; }
-  // Time or games are over, or someone cancelled. With a time limit it looks at the clock, which is too slow
-  // for an innermost loop.
+  // Time or games are over, or someone cancelled. With a time limit it looks at the clock, which is
+  // too slow for an innermost loop.
   bool Passed() const {
     return (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) ||
            (games_ != nullptr && games_->IsUsedUp()) || (has_time_limit() && seconds() >= limit_);

@@ -33,8 +33,8 @@ constexpr double kHotTrials = 12'000;  // of a hot chain for each decision, if t
 constexpr size_t kTriedStarts = 4;
 constexpr double kTrying = 0.3;  // the share of the limits that goes to trying starts
 
-// Replaces `start`, whose game is counted, by the best game of annealing from it until the share `until` of the limits is
-// used up.
+// Replaces `start`, whose game is counted, by the best game of annealing from it until the share
+// `until` of the limits is used up.
 void AnnealFrom(GameStart& start, const Cooling& cooling, double until, Budget& budget, Rng& rng) {
   GameSearch search(*start.game, std::move(start.intent));
   budget.Keep(search.position());
