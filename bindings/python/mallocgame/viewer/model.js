@@ -14,11 +14,7 @@ const ORIGINS =
 const KINDS = [
   {name: 'preloaded', colour: '--preloaded', text: 'preloaded: there before the program starts'},
   {name: 'prefetched', colour: '--prefetched', text: 'prefetched from main memory'},
-  {
-    name: 'evicted',
-    colour: '--written-back',
-    text: 'made here, then evicted to main memory'
-  },
+  {name: 'evicted', colour: '--evicted', text: 'made here, then evicted to main memory'},
   {
     name: 'only in fast memory',
     colour: '--only-fast',
