@@ -13,7 +13,7 @@ from mallocgame.plots import style
 PAGE_NAMES = {
     "preloaded": "preloaded",
     "prefetched": "prefetched",
-    "evicted": "written-back",
+    "evicted": "evicted",
     "only in fast memory": "only-fast",
 }
 

@@ -13,9 +13,9 @@ let theme = {};
 function readTheme() {
   const style = getComputedStyle(document.documentElement);
   const names = [
-    'panel', 'line',   'grid',      'text',       'quiet',        'accent',   'shade',
-    'hatch', 'on-box', 'stall',     'idle',       'used',         'plan',     'other',
-    'xla',   'least',  'preloaded', 'prefetched', 'written-back', 'only-fast'
+    'panel', 'line',   'grid',      'text',       'quiet',   'accent',   'shade',
+    'hatch', 'on-box', 'stall',     'idle',       'used',    'plan',     'other',
+    'xla',   'least',  'preloaded', 'prefetched', 'evicted', 'only-fast'
   ];
   theme = Object.fromEntries(names.map(name => [name, style.getPropertyValue(`--${name}`).trim()]));
   theme.kinds = KINDS.map(kind => theme[kind.colour.slice(2)]);
@@ -243,7 +243,7 @@ class CopyPanel {
     for (const copy of this.plan.copiesNow) {
       const r = this.rectangle(frame, copy);
       if (r.left > frame.right || r.left + r.width < frame.left) continue;
-      frame.context.fillStyle = copy.kind === PREFETCH ? theme.prefetched : theme['written-back'];
+      frame.context.fillStyle = copy.kind === PREFETCH ? theme.prefetched : theme.evicted;
       frame.context.globalAlpha =
           view.selected === null || view.selected === copy.buffer ? 1 : 0.45;
       frame.context.fillRect(r.left, r.top, r.width, r.height);
