@@ -67,6 +67,121 @@ def draw_plan(axes, program: mg.Program, plan: mg.Plan, ticks: range, buffer: in
     axes.set_ylim(-0.6, 3)
 
 
+def diagram(
+    path: pathlib.Path,
+    size: tuple[float, float],
+    boxes: dict[str, tuple[float, float, float, float, str]],
+    arrows: list[tuple[str, str, str]],
+) -> None:
+    """Boxes (x, y, width, height and a colour, all in inches) with their names, and arrows.
+
+    An arrow goes from one box to another, and has a text at its middle.
+    """
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = Figure(figsize=size)
+        FigureCanvasAgg(figure)
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_xlim(0, size[0])
+        axes.set_ylim(0, size[1])
+        axes.axis("off")
+        for name, (x, y, width, height, colour) in boxes.items():
+            axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, edgecolor=style.TEXT))
+            white = colour not in (style.PANEL, style.GRID)
+            axes.text(
+                x + width / 2,
+                y + height / 2,
+                name,
+                ha="center",
+                va="center",
+                color=style.PANEL if white else style.TEXT,
+            )
+        for begin, end, text in arrows:
+            (ax, ay), (bx, by) = nearest(boxes[begin][:4], boxes[end][:4])
+            axes.annotate(
+                "", (bx, by), (ax, ay), arrowprops={"arrowstyle": "->", "color": style.TEXT}
+            )
+            flat = abs(bx - ax) > abs(by - ay)
+            axes.text(
+                (ax + bx) / 2 + (0 if flat else 0.08),
+                (ay + by) / 2 + (0.06 if flat else 0),
+                text,
+                ha="center" if flat else "left",
+                va="bottom" if flat else "center",
+                fontsize="small",
+            )
+        figure.savefig(path, dpi=100)
+
+
+_Box = tuple[float, float, float, float]
+
+
+def nearest(one: _Box, other: _Box) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where the straight line between two boxes leaves the one and meets the other."""
+    points = []
+    for axis in (0, 1):
+        low, high = one[axis], one[axis] + one[axis + 2]
+        from_low, from_high = other[axis], other[axis] + other[axis + 2]
+        if high < from_low:
+            points.append((high, from_low))
+        elif from_high < low:
+            points.append((low, from_high))
+        else:
+            middle = (max(low, from_low) + min(high, from_high)) / 2
+            points.append((middle, middle))
+    (ax, bx), (ay, by) = points
+    return (ax, ay), (bx, by)
+
+
+def memories_picture(path: pathlib.Path) -> None:
+    """The memories of a TPU v6e, and what goes between them."""
+    hardware = mg.Hardware.preset("tpu_v6e")
+    slow, fast = list(style.KINDS.values())[:2]
+    main = f"main memory (HBM)\n32 GB\n{hardware.main_bytes_per_second / 1e9:,.0f} GB/s"
+    small = f"fast memory (VMEM)\n{hardware.fast_bytes / 2**20:,.0f} MiB"
+    diagram(
+        path,
+        (8, 2.2),
+        {
+            main: (0.1, 0.2, 1.9, 1.8, slow),
+            "copies share\none channel": (2.9, 1.3, 1.1, 0.6, style.PANEL),
+            small: (4.5, 1.2, 1.7, 0.8, fast),
+            "instruction": (6.9, 0.2, 1.0, 1.25, style.GRID),
+        },
+        [
+            (main, "copies share\none channel", "prefetch"),
+            (small, "copies share\none channel", ""),
+            ("copies share\none channel", small, "evict"),
+            (small, "instruction", ""),
+            (main, "instruction", "served from main memory, at its bandwidth"),
+        ],
+    )
+
+
+def tune_picture(path: pathlib.Path) -> None:
+    """What tune hands to the compiler's phases, and gets from them."""
+    theirs, ours = list(style.KINDS.values())[:2]
+    diagram(
+        path,
+        (7.2, 3.2),
+        {
+            "phase 1": (0.1, 2.3, 1.2, 0.7, theirs),
+            "program\nand prices": (2.8, 2.3, 1.3, 0.7, style.GRID),
+            "search": (5.6, 2.3, 1.2, 0.7, ours),
+            "write and check": (5.3, 0.3, 1.8, 0.7, ours),
+            "phases 2a, 2b": (2.7, 0.3, 1.5, 0.7, theirs),
+            "phase 3": (0.1, 0.3, 1.2, 0.7, theirs),
+        },
+        [
+            ("phase 1", "program\nand prices", "module, assignment"),
+            ("program\nand prices", "search", "game"),
+            ("search", "write and check", "plan"),
+            ("write and check", "phases 2a, 2b", "placed module"),
+            ("phases 2a, 2b", "program\nand prices", "new prices"),
+            ("phases 2a, 2b", "phase 3", "code"),
+        ],
+    )
+
+
 def actions_picture(path: pathlib.Path) -> None:
     """One read decided in each of the four ways."""
     program = mg.load_program("muzero_unroll_b32.tpu_v4i_16mib")
@@ -261,6 +376,8 @@ def main() -> None:
     if executable is None:
         sys.exit("make_pictures.py: Chromium isn't installed: apt-get install chromium")
     IMAGES.mkdir(exist_ok=True)
+    memories_picture(IMAGES / "memories.png")
+    tune_picture(IMAGES / "tune.png")
     actions_picture(IMAGES / "rules-actions.png")
     priority_game_picture(IMAGES / "priority-game.png")
     game_film(IMAGES / "game.gif")

@@ -266,9 +266,9 @@ class ScheduleSolver {
           units_, *base_, limit, ScheduledGame(units_, *base_, start.order, start.served),
           MixSeeds(limits_.seed, c));
       // More chains than cores run one after another on each.
-      const auto rounds = static_cast<double>((chains + cores - 1) / cores);
+      const size_t rounds = (chains + cores - 1) / cores;
       const double from = std::max(begin, deadline_.seconds());
-      const double until = std::min(end, from + (end - begin) / rounds);
+      const double until = std::min(end, from + (end - begin) / static_cast<double>(rounds));
       const auto progress = [&](int64_t evaluations) {
         if (deadline_.Passed()) return 1.0;
         if (games > 0) {
