@@ -59,6 +59,7 @@ SECTIONS = {
     "Reference": [
         "rules",
         "priority-game",
+        "schedule-game",
         "placement",
         "observations",
         "levels",

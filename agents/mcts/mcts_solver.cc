@@ -19,6 +19,7 @@
 
 #include "agents/mcts/game_model.h"
 #include "agents/mcts/rollout_policy.h"
+#include "agents/mcts/schedule_policy.h"
 #include "agents/mcts/search.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
@@ -51,7 +52,7 @@ PuctOptions OptionsOfPuct() {
 class Rollouts final : public Evaluator {
  public:
   // Ends the search when the share `until` of the limits is used up.
-  Rollouts(const Game& game, RolloutPolicy& policy, double until, Budget& budget)
+  Rollouts(const Game& game, BasePolicy& policy, double until, Budget& budget)
       : game_(game), policy_(policy), budget_(budget), until_(until) {
     // The game that `policy` plays from the start is counted already.
     const std::unique_ptr<Position> position = game_.Start();
@@ -148,7 +149,7 @@ class Rollouts final : public Evaluator {
   }
 
   const Game& game_;
-  RolloutPolicy& policy_;
+  BasePolicy& policy_;
   Budget& budget_;
   const double until_;
   Line line_, best_;      // the current game, and the best
@@ -214,7 +215,7 @@ bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budge
 
 // Plays games until the share `until` of the limits is used up. `policy` follows the best of them
 // then.
-void PlayGames(const Game& game, RolloutPolicy& policy, double until, Rng& rng, Budget& budget) {
+void PlayGames(const Game& game, BasePolicy& policy, double until, Rng& rng, Budget& budget) {
   const int simulations =
       game.options().kind == GameKind::kTime ? kTimeSimulations : kPrioritySimulations;
   Rollouts rollouts(game, policy, until, budget);
@@ -253,12 +254,20 @@ void PlayPriorityGame(const Game& game, Rng& rng, Budget& budget) {
   PlayGames(*start.game, policy, 1.0, rng, budget);
 }
 
+void PlayScheduleGame(const Game& game, Rng& rng, Budget& budget) {
+  const FollowedPlan first =
+      StartingPlan(*game.schedule_tables().placement, budget.deadline().Share(kStartShare));
+  SchedulePolicy policy(game, first.plan);
+  PlayGames(game, policy, 1.0, rng, budget);
+}
+
 bool PlayMcts(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 4);
-  if (game.options().kind == GameKind::kPriority)
-    PlayPriorityGame(game, rng, budget);
-  else
-    PlayTimeGame(game, rng, budget);
+  switch (game.options().kind) {
+    case GameKind::kTime: PlayTimeGame(game, rng, budget); break;
+    case GameKind::kPriority: PlayPriorityGame(game, rng, budget); break;
+    case GameKind::kSchedule: PlayScheduleGame(game, rng, budget); break;
+  }
   return false;
 }
 
@@ -269,7 +278,7 @@ NamedSolver MctsSolver() {
           [](const SolveProblem& problem, const SolveLimits& limits) {
             return SolveByPlaying(problem, limits, PlayMcts);
           },
-          0, /*takes_priority_games=*/true};
+          0, /*takes_priority_games=*/true, /*takes_schedule_games=*/true};
 }
 
 }  // namespace mallocgame::mcts

@@ -1,6 +1,6 @@
 """How fast the environments are from Python, per CPU second, beside their peers in the same run.
 
-    python benchmarks/speed/python_env.py [--game priority] [PROGRAM ...]
+    python benchmarks/speed/python_env.py [--game priority|schedule] [PROGRAM ...]
 
 Needs mallocgame[gym]; EnvPool (pip install envpool) for the last peer. One process, one thread (the
 vector environment of 64 steps in place, EnvPool gets one worker thread); CPU time of the whole
@@ -20,8 +20,13 @@ PROGRAMS = [
     "wavernn_64steps_b8.tpu_v4i",
     "resnet50_b1.tpu_v4i_16mib",
     "llama_1b_decode_8l_b4_kv1024.tpu_v4i",
+    "transformer_train_4l_b8_s256.tpu_v4i",
 ]
-IDS = {"time": "mallocgame/MallocGame-v0", "priority": "mallocgame/PriorityGame-v0"}
+IDS = {
+    "time": "mallocgame/MallocGame-v0",
+    "priority": "mallocgame/PriorityGame-v0",
+    "schedule": "mallocgame/ScheduleGame-v0",
+}
 
 
 def games(program: str, kind: str, count: int = 20) -> list[list[int]]:

@@ -14,6 +14,7 @@
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/import.h"
 #include "mallocgame/plan/validate.h"
@@ -57,13 +58,15 @@ Source ReadSource(const std::string& name) {
   return source;
 }
 
-std::shared_ptr<const Game> MakeGame(const std::string& name, GameKind kind = GameKind::kTime) {
+std::shared_ptr<const Game> MakeGame(const std::string& name, GameKind kind = GameKind::kTime,
+                                     int64_t main_bytes = 0) {
   const Hardware hardware = *HardwarePreset("tpu_v4i");
   const Source source = ReadSource(name);
   const auto imported = ImportHlo(source.Input(), hardware);
   MG_CHECK(imported.ok());
   GameOptions options;
   options.kind = kind;
+  options.main_bytes = main_bytes;
   return *Game::Create(imported->program, hardware, options);
 }
 
@@ -113,6 +116,28 @@ void StepAndUndo(benchmark::State& loop, const std::string& name, GameKind kind)
     }
     benchmark::DoNotOptimize(position->Apply(RandomAction(position->legal_actions(), rng)));
   }
+  loop.SetItemsProcessed(loop.iterations());
+}
+
+// One item is a game of placement at another order of the instructions, drawn at random; main
+// memory limits none.
+void ChangedOrder(benchmark::State& loop, const std::string& name) {
+  const auto game = MakeGame(name, GameKind::kSchedule, std::numeric_limits<int64_t>::max());
+  const auto draw = [](ScheduleState& state, Rng& rng) {
+    while (state.placement() == nullptr)
+      MG_CHECK(state.Apply(RandomAction(state.legal_actions(), rng)).ok());
+    return state.InstructionOrder();
+  };
+  std::vector<std::vector<Tick>> orders;
+  for (uint64_t seed = 0; seed < 32; ++seed) {
+    Rng rng(seed);
+    ScheduleState state(game);
+    orders.push_back(draw(state, rng));
+  }
+  size_t next = 0;
+  for (auto _ : loop)
+    benchmark::DoNotOptimize(
+        PriorityState(game->schedule_tables().GameAt(orders[next++ % 32])->game));
   loop.SetItemsProcessed(loop.iterations());
 }
 
@@ -267,10 +292,12 @@ void Register(const std::string& what, const std::string& name, Measure measure,
 
 void RegisterAll() {
   const auto unit = benchmark::kMicrosecond;
-  for (const char* name : {"wavernn_64steps_b8", "mlp_train_adam_b512", "resnet50_b1",
-                           "llama_1b_decode_8l_b4_kv1024", "alphatensor_b4", "resnet50_train_b8"}) {
-    for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
-      const std::string prefix = kind == GameKind::kTime ? "" : "priority/";
+  for (const char* name :
+       {"wavernn_64steps_b8", "mlp_train_adam_b512", "resnet50_b1", "llama_1b_decode_8l_b4_kv1024",
+        "alphatensor_b4", "resnet50_train_b8", "transformer_train_4l_b8_s256"}) {
+    for (const GameKind kind : {GameKind::kTime, GameKind::kPriority, GameKind::kSchedule}) {
+      const std::string prefix =
+          kind == GameKind::kTime ? "" : absl::StrCat(GameKindName(kind), "/");
       Register(prefix + "step", name, Step, kind);
       Register(prefix + "step_and_undo", name, StepAndUndo, kind);
       Register(prefix + "clone", name, Clone, kind);
@@ -278,6 +305,7 @@ void RegisterAll() {
       Register(prefix + "observe_compact", name, Observe, kind, ObservationOptions::Compact());
       Register(prefix + "64_environments", name, Environments, kind);
     }
+    Register("schedule/changed_order", name, ChangedOrder);
     Register("priority/trial", name, PlayTrials, true);
     Register("priority/trial_alone", name, PlayTrials, false);
     benchmark::RegisterBenchmark(absl::StrCat("greedy/", name).c_str(), Greedy, name)->Unit(unit);

@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,8 +33,15 @@ std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<const ProgramHandle> progra
                                      double keep_free, const std::vector<int32_t>& forbidden,
                                      const std::vector<int32_t>& required, uint64_t seed,
                                      const std::string& kind, int candidates, double bytes_weight,
-                                     double time_weight) {
+                                     double time_weight, std::optional<int64_t> main_bytes) {
   GameOptions options;
+  if (main_bytes) {
+    if (*main_bytes < 1) {
+      Raise(absl::InvalidArgumentError("main_bytes: found " + std::to_string(*main_bytes) +
+                                       ", allowed: 1 or more, or None"));
+    }
+    options.main_bytes = *main_bytes;
+  }
   options.kind = KindOf(kind);
   options.candidates = candidates;
   options.bytes_weight = bytes_weight;
@@ -41,9 +49,9 @@ std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<const ProgramHandle> progra
   if (actions != "full" && actions != "paper") {
     Raise(absl::InvalidArgumentError("actions: found '" + actions + "', allowed: 'full', 'paper'"));
   }
-  if (actions == "paper" && options.kind == GameKind::kPriority) {
-    Raise(absl::InvalidArgumentError(
-        "actions: found 'paper' for the priority game, allowed: 'full'"));
+  if (actions == "paper" && options.kind != GameKind::kTime) {
+    Raise(absl::InvalidArgumentError("actions: found 'paper' for the " + kind +
+                                     " game, allowed: 'full'"));
   }
   options.paper_actions = actions == "paper";
   options.min_buffer_bytes = min_buffer_bytes;
@@ -127,6 +135,18 @@ py::array_t<uint8_t> Actions(const StateHandle& handle) {
   return ToArray(std::vector<uint8_t>(actions.begin(), actions.end()));
 }
 
+py::object OrderOf(const StateHandle& handle) {
+  if (handle.game->game->options().kind != GameKind::kSchedule) return py::none();
+  return ToArray(handle.position->InstructionOrder());
+}
+
+std::shared_ptr<ProgramHandle> PlannedProgram(const StateHandle& handle) {
+  const std::shared_ptr<const Game> planned = handle.position->PlannedGame();
+  if (planned->shared_program() == handle.game->game->shared_program())
+    return std::const_pointer_cast<ProgramHandle>(handle.game->program);
+  return ReorderedHandle(*handle.game->program, planned->shared_program());
+}
+
 void BindState(py::module_& module) {
   py::class_<StateHandle>(
       module, "State",
@@ -141,12 +161,14 @@ void BindState(py::module_& module) {
       .def("legal_mask", &LegalMask, "A bool array: for each action, whether it is legal.")
       .def("current_access", &CurrentAccess,
            "The index into program.accesses of the access that is decided now; None when the game "
-           "is over, and in the priority game.")
+           "is over, and in the other games.")
       .def("asked_about", &AskedAboutOf,
            "The accesses that are decided about now, as [(first, last)], indices into "
            "program.accesses: the time game's one access, twice; the priority game's candidates, "
            "runs "
-           "of accesses of one buffer each. Empty when the game is over.")
+           "of accesses of one buffer each, and the schedule game's, in State.program. Empty when "
+           "the "
+           "game is over, and while the order is decided.")
       .def(
           "apply", &Apply, py::arg("action"),
           "Carries out an action and returns the reward, saved picoseconds / all-main picoseconds. "
@@ -176,7 +198,14 @@ void BindState(py::module_& module) {
       .def_property_readonly("actions", &Actions, "The actions decided so far, as a uint8 array.")
       .def(
           "plan", [](const StateHandle& s) { return s.position->ToPlan(); },
-          "The Plan of the decisions so far, with everything undecided in main memory.")
+          "The Plan of the decisions so far, with everything undecided in main memory: a plan of "
+          "State.program.")
+      .def_property_readonly("priority", &OrderOf,
+                             "int32 array [ticks]: the order of instructions that plan() is of "
+                             "(Program.reordered), in the schedule game; None in others.")
+      .def_property_readonly("program", &PlannedProgram,
+                             "The Program that plan() is of: game.program, in the schedule game "
+                             "with its instructions in `order`.")
       .def(py::pickle(
           [](const StateHandle& s) {
             const absl::Span<const uint8_t> actions = s.position->actions();
@@ -213,35 +242,42 @@ void BindGame(py::module_& module) {
     module.attr(absl::AsciiStrToUpper(ModeName(mode)).c_str()) = static_cast<int>(mode);
   module.attr("RULES_VERSION") = kRulesVersion;
   module.attr("PRIORITY_RULES_VERSION") = kPriorityRulesVersion;
+  module.attr("SCHEDULE_RULES_VERSION") = kScheduleRulesVersion;
+  module.attr("MAX_SCHEDULE_CANDIDATES") = kMaxScheduleCandidates;
 
   py::class_<GameHandle, std::shared_ptr<GameHandle>>(module, "Game",
                                                       "A program, a hardware and options. "
                                                       "Immutable: threads may share it.")
-      .def(py::init([](const std::shared_ptr<ProgramHandle>& program,
-                       const std::optional<Hardware>& hardware, const std::string& actions,
-                       int64_t min_buffer_bytes, double keep_free,
-                       const std::vector<int32_t>& forbidden, const std::vector<int32_t>& required,
-                       uint64_t seed, const std::string& game, int candidates, double bytes_weight,
-                       double time_weight) {
-             return MakeGame(program, hardware, actions, min_buffer_bytes, keep_free, forbidden,
-                             required, seed, game, candidates, bytes_weight, time_weight);
-           }),
-           py::arg("program").none(false), py::arg("hardware") = py::none(),
-           py::arg("actions") = "full", py::arg("min_buffer_bytes") = int64_t{16 << 10},
-           py::arg("keep_free") = 0.0, py::arg("forbidden") = std::vector<int32_t>{},
-           py::arg("required") = std::vector<int32_t>{}, py::arg("seed") = uint64_t{0},
-           py::arg("game") = "time", py::arg("candidates") = 4, py::arg("bytes_weight") = 1.0,
-           py::arg("time_weight") = 1.0,
-           "game: 'time' asks about each access in the order of time; 'priority' shows the most "
-           "important open runs of accesses, `candidates` of them (1 to 51), and an action takes "
-           "one and says how it is served; a run's importance is what it saves / "
-           "(bytes^bytes_weight * time held^time_weight), each weight in [0, 2]. "
-           "hardware: the program's own if None. actions: 'full', or 'paper' without COPY_EARLY. "
-           "min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the "
-           "capacity that is left free. forbidden: indices of accesses that must be served from "
-           "main memory. required: indices of accesses that must be served from fast memory "
-           "wherever that is legal. seed: is only named in logs, as the rules have no chance in "
-           "them. InvalidInputError if an option is out of range.")
+      .def(
+          py::init([](const std::shared_ptr<ProgramHandle>& program,
+                      const std::optional<Hardware>& hardware, const std::string& actions,
+                      int64_t min_buffer_bytes, double keep_free,
+                      const std::vector<int32_t>& forbidden, const std::vector<int32_t>& required,
+                      uint64_t seed, const std::string& game, int candidates, double bytes_weight,
+                      double time_weight, std::optional<int64_t> main_bytes) {
+            return MakeGame(program, hardware, actions, min_buffer_bytes, keep_free, forbidden,
+                            required, seed, game, candidates, bytes_weight, time_weight,
+                            main_bytes);
+          }),
+          py::arg("program").none(false), py::arg("hardware") = py::none(),
+          py::arg("actions") = "full", py::arg("min_buffer_bytes") = int64_t{16 << 10},
+          py::arg("keep_free") = 0.0, py::arg("forbidden") = std::vector<int32_t>{},
+          py::arg("required") = std::vector<int32_t>{}, py::arg("seed") = uint64_t{0},
+          py::arg("game") = "time", py::arg("candidates") = 4, py::arg("bytes_weight") = 1.0,
+          py::arg("time_weight") = 1.0, py::arg("main_bytes") = py::none(),
+          "game: 'time' asks about each access in the order of time; 'priority' shows the most "
+          "important open runs of accesses, `candidates` of them (1 to 51), and an action takes "
+          "one and says how it is served; a run's importance is what it saves / "
+          "(bytes^bytes_weight * time held^time_weight), each weight in [0, 2]. 'schedule' decides "
+          "the order of instructions first, and then is the priority game (`candidates` up to 47). "
+          "main_bytes: the most main memory that an order may need, as "
+          "Program.main_memory['total_bytes'] counts it; the program's own order's if None. "
+          "hardware: the program's own if None. actions: 'full', or 'paper' without COPY_EARLY. "
+          "min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the "
+          "capacity that is left free. forbidden: indices of accesses that must be served from "
+          "main memory. required: indices of accesses that must be served from fast memory "
+          "wherever that is legal. seed: is only named in logs, as the rules have no chance in "
+          "them. InvalidInputError if an option is out of range.")
       .def(
           "initial_state",
           [](const std::shared_ptr<GameHandle>& game) {
@@ -254,17 +290,27 @@ void BindGame(py::module_& module) {
       .def_property_readonly("hardware", [](const GameHandle& g) { return g.game->hardware(); })
       .def_property_readonly(
           "num_actions", [](const GameHandle& g) { return g.game->num_actions(); },
-          "4, or 3 with actions='paper'; in the priority game 5 for each candidate.")
+          "4, or 3 with actions='paper'; in the priority game 5 for each candidate, and in the "
+          "schedule game 17 more.")
       .def_property_readonly(
           "action_names", &ActionNames,
           "What each action is called: 'Drop', 'Copy', 'NoCopy' and 'CopyEarly'; "
-          "in the priority game the mode and the candidate, as in 'Late 2'.")
+          "in the priority game the mode and the candidate, as in 'Late 2'; in the schedule game "
+          "'Take 0', 'Next' and so on before these.")
       .def_property_readonly(
           "kind", [](const GameHandle& g) { return GameKindName(g.game->options().kind); },
-          "'time' or 'priority'.")
+          "'time', 'priority' or 'schedule'.")
       .def_property_readonly(
           "candidates", [](const GameHandle& g) { return g.game->options().candidates; },
           "How many runs the priority game shows at a time.")
+      .def_property_readonly(
+          "main_bytes",
+          [](const GameHandle& g) -> std::optional<int64_t> {
+            const int64_t bytes = g.game->options().main_bytes;
+            return bytes > 0 ? std::optional(bytes) : std::nullopt;
+          },
+          "The most main memory that an order of the schedule game may need; None: what the "
+          "program's own order needs.")
       .def_property_readonly(
           "min_buffer_bytes",
           [](const GameHandle& g) { return g.game->options().min_buffer_bytes; },
@@ -279,12 +325,13 @@ void BindGame(py::module_& module) {
       .def(py::pickle(
           [](const GameHandle& g) {
             const GameOptions& options = g.game->options();
-            return py::make_tuple(std::const_pointer_cast<ProgramHandle>(g.program),
-                                  g.game->hardware(), options.paper_actions ? "paper" : "full",
-                                  options.min_buffer_bytes, options.keep_free,
-                                  NumbersOf(options.forbidden), NumbersOf(options.required), g.seed,
-                                  GameKindName(options.kind), options.candidates,
-                                  options.bytes_weight, options.time_weight);
+            return py::make_tuple(
+                std::const_pointer_cast<ProgramHandle>(g.program), g.game->hardware(),
+                options.paper_actions ? "paper" : "full", options.min_buffer_bytes,
+                options.keep_free, NumbersOf(options.forbidden), NumbersOf(options.required),
+                g.seed, GameKindName(options.kind), options.candidates, options.bytes_weight,
+                options.time_weight,
+                options.main_bytes > 0 ? std::optional(options.main_bytes) : std::nullopt);
           },
           [](const py::tuple& state) {
             const py::object make = py::type::of<GameHandle>();

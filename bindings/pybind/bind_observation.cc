@@ -85,8 +85,9 @@ struct PyGraph {
     py::array_t<float> rows({static_cast<py::ssize_t>(observer.graph().buffers), columns});
     const auto* position = dynamic_cast<const State*>(state.position.get());
     if (position == nullptr) {
-      Raise(absl::InvalidArgumentError(
-          "state: found one of the priority game, allowed: one of the time game"));
+      Raise(absl::InvalidArgumentError(std::string("state: found one of the ") +
+                                       GameKindName(state.game->game->options().kind) +
+                                       " game, allowed: one of the time game"));
     }
     observer.Write(*position, rows.mutable_data());
     return rows;
@@ -113,6 +114,9 @@ void BindObservation(py::module_& module) {
   module.def(
       "candidate_features", [] { return Describe(CandidateFeatures()); },
       "The columns of a row of the part `candidates` of the priority game, as [(name, meaning)].");
+  module.def(
+      "unit_features", [] { return Describe(UnitFeatures()); },
+      "The columns of a row of the part `units` of the schedule game, as [(name, meaning)].");
   module.def(
       "action_features",
       [](const std::string& game) { return Describe(ActionFeatures(KindOf(game))); },

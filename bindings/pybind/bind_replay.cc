@@ -67,6 +67,13 @@ void BindGameLog(py::module_& module) {
           "int64, by decision: the picoseconds that it saved.")
       .def_readonly("plan", &GameLog::plan)
       .def_property_readonly(
+          "order",
+          [](const GameLog& log) -> py::object {
+            return log.order.empty() ? py::object(py::none()) : ToArray(log.order);
+          },
+          "int32 array [ticks]: the order of instructions that the plan is of (Program.reordered), "
+          "of a schedule game; None of others.")
+      .def_property_readonly(
           "report", [](const GameLog& log) { return log.totals; },
           "The totals; the arrays by tick are empty.")
       .def_property_readonly(

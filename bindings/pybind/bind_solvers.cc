@@ -23,6 +23,7 @@
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/home_process.h"
 #include "mallocgame/game/prices.h"
+#include "mallocgame/schedule/instruction_order.h"
 #include "mallocgame/scheduling/solve_schedule.h"
 #include "mallocgame/solvers/bounds.h"
 #include "mallocgame/solvers/playing/action_returns.h"
@@ -233,13 +234,23 @@ py::object ScheduleDict(const ResultHandle& r) {
   return dict;
 }
 
+// Of a schedule game the game's program is in its own order; else the result's game is of the
+// program that the plan is of.
+std::shared_ptr<ProgramHandle> PlannedProgram(const ResultHandle& r) {
+  const std::vector<Tick>& order = r.result.order;
+  if (order.empty() || std::is_sorted(order.begin(), order.end()))
+    return std::const_pointer_cast<ProgramHandle>(r.game->program);
+  return ReorderedHandle(*r.game->program,
+                         ReorderedLegally(r.game->program->program(), order).program);
+}
+
 py::tuple PickledResult(const ResultHandle& r) {
-  return py::make_tuple(std::const_pointer_cast<GameHandle>(r.game), r.result.plan, r.result.report,
-                        static_cast<int>(r.result.status), r.result.bound_ps,
-                        ToArray(r.result.actions), ToArray(r.result.search.visits),
-                        ToArray(r.result.search.values), r.result.evaluations, r.result.found_by,
-                        CurveOf(r.result), r.solver, r.seed, r.seconds, ScheduleDict(r),
-                        r.schedule ? ToArray(r.schedule->order) : py::object(py::none()));
+  return py::make_tuple(
+      std::const_pointer_cast<GameHandle>(r.game), r.result.plan, r.result.report,
+      static_cast<int>(r.result.status), r.result.bound_ps, ToArray(r.result.actions),
+      ToArray(r.result.search.visits), ToArray(r.result.search.values), r.result.evaluations,
+      r.result.found_by, CurveOf(r.result), r.solver, r.seed, r.seconds, ScheduleDict(r),
+      r.schedule ? ToArray(r.schedule->order) : py::object(py::none()), ToArray(r.result.order));
 }
 
 // Without what solvers hand to each other (SolveResult::served), which Python doesn't see.
@@ -261,6 +272,7 @@ ResultHandle ResultOf(const py::tuple& saved) {
   handle.solver = saved[11].cast<std::string>();
   handle.seed = saved[12].cast<uint64_t>();
   handle.seconds = saved[13].cast<double>();
+  result.order = saved[16].cast<std::vector<Tick>>();
   if (saved[14].is_none()) return handle;
   ScheduleResult& schedule = handle.schedule.emplace();
   schedule.has_freedom = saved[14]["has_freedom"].cast<bool>();
@@ -352,11 +364,14 @@ void BindSolvers(py::module_& module) {
       .def_property_readonly(
           "order",
           [](const ResultHandle& r) -> py::object {
-            if (!r.schedule) return py::none();
-            return ToArray(r.schedule->order);
+            if (r.schedule) return ToArray(r.schedule->order);
+            return r.result.order.empty() ? py::object(py::none()) : ToArray(r.result.order);
           },
           "int32 array [ticks]: the order of instructions that was found (Program.reordered); None "
           "if it was not asked for.")
+      .def_property_readonly("program", &PlannedProgram,
+                             "The Program that the plan is of: with its instructions in `order` if "
+                             "that was asked for.")
       .def_property_readonly("schedule", &ScheduleDict,
                              "A dict that says how the order of instructions was found: "
                              "has_freedom, own_order_ps, orders, chains; None if it was not asked "

@@ -95,12 +95,13 @@ inline std::shared_ptr<const GameHandle> PlayedGame(std::shared_ptr<const GameHa
       GameHandle{std::move(program), result.game, asked->seed});
 }
 
-// "time" or "priority", else InvalidInputError.
+// "time", "priority" or "schedule", else InvalidInputError.
 inline GameKind KindOf(const std::string& name) {
-  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
+  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority, GameKind::kSchedule}) {
     if (name == GameKindName(kind)) return kind;
   }
-  Raise(absl::InvalidArgumentError("game: found '" + name + "', allowed: 'time', 'priority'"));
+  Raise(absl::InvalidArgumentError("game: found '" + name +
+                                   "', allowed: 'time', 'priority', 'schedule'"));
 }
 
 // `hardware` None: the program's own.

@@ -2,6 +2,7 @@
 
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/game/state.h"
 
 namespace mallocgame {
@@ -11,6 +12,10 @@ std::vector<AccessRun> AskedAbout(const Position& position) {
   if (position.game().options().kind == GameKind::kTime) {
     const AccessId access = static_cast<const State&>(position).current_access();
     return {{access, access}};
+  }
+  if (position.game().options().kind == GameKind::kSchedule) {
+    const PriorityState* const placement = static_cast<const ScheduleState&>(position).placement();
+    return placement != nullptr ? AskedAbout(*placement) : std::vector<AccessRun>();
   }
   const auto& state = static_cast<const PriorityState&>(position);
   std::vector<AccessRun> runs;

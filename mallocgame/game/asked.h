@@ -15,7 +15,9 @@ struct AccessRun {
 };
 
 // The time game asks about one access. The priority game asks which run to take and how to serve
-// it: the result has one element for each candidate, in their order. Empty at the end.
+// it: the result has one element for each candidate, in their order. So does the schedule game once
+// the order is decided; the accesses are then of the program of PlannedGame(). Empty before, and at
+// the end.
 std::vector<AccessRun> AskedAbout(const Position& position);
 
 }  // namespace mallocgame

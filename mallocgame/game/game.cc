@@ -8,8 +8,11 @@
 #include "mallocgame/game/position.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/priority/priority_tables.h"
+#include "mallocgame/game/schedule/schedule_state.h"
+#include "mallocgame/game/schedule/schedule_tables.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/game/tables.h"
+#include "mallocgame/schedule/main_memory.h"
 
 namespace mallocgame {
 
@@ -19,10 +22,20 @@ const char* ActionName(Action action) {
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
-const char* GameKindName(GameKind kind) { return kind == GameKind::kTime ? "time" : "priority"; }
+const char* GameKindName(GameKind kind) {
+  constexpr const char* kNames[] = {"time", "priority", "schedule"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+int RulesVersionOf(GameKind kind) {
+  constexpr int kVersions[] = {kRulesVersion, kPriorityRulesVersion, kScheduleRulesVersion};
+  return kVersions[static_cast<size_t>(kind)];
+}
 
 int NumActions(const GameOptions& options) {
   if (options.kind == GameKind::kPriority) return options.candidates * kActionModes;
+  if (options.kind == GameKind::kSchedule)
+    return kOrderingActions + options.candidates * kActionModes;
   return options.paper_actions ? kPaperActions : kActions;
 }
 
@@ -38,6 +51,20 @@ absl::Status CheckAccesses(const Program& program, absl::Span<const AccessId> id
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckMainMemory(const Program& program, const GameOptions& options) {
+  if (options.main_bytes == 0) return absl::OkStatus();
+  if (options.kind != GameKind::kSchedule) {
+    return absl::InvalidArgumentError(absl::StrCat("main_bytes: found ", options.main_bytes,
+                                                   " for the ", GameKindName(options.kind),
+                                                   " game, allowed: 0; the schedule game has it"));
+  }
+  const int64_t needed = MainMemoryOf(program).total_bytes();
+  if (options.main_bytes >= needed) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("main_bytes: found ", options.main_bytes, ", program '", program.name(),
+                   "' needs ", needed, " in its own order; allowed: that or more, or 0 for that"));
 }
 
 absl::Status CheckTime(const CostModel& cost_model) {
@@ -62,9 +89,10 @@ absl::StatusOr<std::shared_ptr<const Game>> Game::Create(std::shared_ptr<const P
     return absl::InvalidArgumentError(
         absl::StrCat("keep_free: found ", options.keep_free, ", allowed: 0 or more, less than 1"));
   }
-  if (options.candidates < 1 || options.candidates > kMaxCandidates) {
+  const int most = options.kind == GameKind::kSchedule ? kMaxScheduleCandidates : kMaxCandidates;
+  if (options.candidates < 1 || options.candidates > most) {
     return absl::InvalidArgumentError(
-        absl::StrCat("candidates: found ", options.candidates, ", allowed: 1 to ", kMaxCandidates));
+        absl::StrCat("candidates: found ", options.candidates, ", allowed: 1 to ", most));
   }
   for (const auto& [name, weight] : {std::pair("bytes_weight", options.bytes_weight),
                                      std::pair("time_weight", options.time_weight)}) {
@@ -76,12 +104,14 @@ absl::StatusOr<std::shared_ptr<const Game>> Game::Create(std::shared_ptr<const P
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.forbidden, "forbidden"));
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.required, "required"));
   MG_RETURN_IF_ERROR(CheckTime(CostModel(program, hardware)));
+  MG_RETURN_IF_ERROR(CheckMainMemory(*program, options));
   return std::shared_ptr<const Game>(new Game(std::move(program), hardware, options));
 }
 
 std::shared_ptr<const Game> Game::Reordered(std::shared_ptr<const Program> program,
                                             absl::Span<const Tick> order,
                                             absl::Span<const int32_t> access_of) const {
+  MG_CHECK(options_.kind != GameKind::kSchedule);
   GameOptions options = options_;
   for (std::vector<AccessId>* list : {&options.forbidden, &options.required}) {
     for (AccessId& id : *list) id = AccessId(access_of[id.index()]);
@@ -106,6 +136,16 @@ Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware,
   all_main_ps_ = tables_->all_main_before.back();
   num_actions_ = NumActions(options_);
   if (options_.kind == GameKind::kTime) return;
+  if (options_.kind == GameKind::kSchedule) {
+    GameOptions placing = options_;
+    placing.kind = GameKind::kPriority;
+    placing.main_bytes = 0;
+    std::shared_ptr<const Game> placement(new Game(program_, hardware_, placing));
+    max_decisions_ = placement->max_decisions();  // as many runs in every order
+    schedule_tables_ = std::make_unique<const ScheduleTables>(*this, std::move(placement));
+    max_decisions_ += schedule_tables_->max_order_decisions;
+    return;
+  }
   priority_tables_ = std::make_unique<const PriorityTables>(*this);
   // A run is decided or split, and there are as many splits as cuts.
   max_decisions_ = static_cast<int>(priority_tables_->runs.size());
@@ -126,12 +166,19 @@ State Game::InitialState() const {
 std::unique_ptr<Position> Game::Start() const {
   if (options_.kind == GameKind::kPriority)
     return std::make_unique<PriorityState>(shared_from_this());
+  if (options_.kind == GameKind::kSchedule)
+    return std::make_unique<ScheduleState>(shared_from_this());
   return std::make_unique<State>(shared_from_this());
 }
 
 std::string Game::ActionText(int action) const {
   if (action < 0 || action >= num_actions_) return "unknown";
   if (options_.kind == GameKind::kTime) return ActionName(static_cast<Action>(action));
+  if (options_.kind == GameKind::kSchedule) {
+    if (action == kNextUnits) return "Next";
+    if (action < kOrderingActions) return absl::StrCat("Take ", action);
+    action -= kOrderingActions;
+  }
   return absl::StrCat(ModeName(static_cast<Mode>(action % kActionModes)), " ",
                       action / kActionModes);
 }

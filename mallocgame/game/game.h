@@ -42,29 +42,38 @@ inline constexpr int kActions = 4;
 inline constexpr int kPaperActions = 3;  // with GameOptions::paper_actions: without CopyEarly
 const char* ActionName(Action action);   // "Drop" ...
 
-// The versions of the rules of the time game and of the priority game. A version changes with every
-// change of a rule of its game; a logged game is replayed under the version that it names.
+// The versions of the rules of the games. A version changes with every change of a rule of its
+// game; a logged game is replayed under the version that it names. The schedule game ends as the
+// priority game does, so its version changes with that of the priority game too.
 inline constexpr int kRulesVersion = 1;
 inline constexpr int kPriorityRulesVersion = 3;
+inline constexpr int kScheduleRulesVersion = 1;
 
 // Which game is played: the time game asks about each access in the order of time (game/state.h),
 // the priority game about residences in the order of importance (game/priority/priority_state.h).
-// Both end in plans of the same program, priced in the same way.
-enum class GameKind : uint8_t { kTime, kPriority };
-const char* GameKindName(GameKind kind);  // "time", "priority"
-inline int RulesVersionOf(GameKind kind) {
-  return kind == GameKind::kTime ? kRulesVersion : kPriorityRulesVersion;
-}
+// The schedule game decides the order of instructions first, and then plays the priority game
+// (game/schedule/schedule_state.h). All end in plans of the same program, priced in the same way.
+enum class GameKind : uint8_t { kTime, kPriority, kSchedule };
+inline constexpr int kGameKinds = 3;
+const char* GameKindName(GameKind kind);  // "time", "priority", "schedule"
+int RulesVersionOf(GameKind kind);
 inline constexpr int kMaxCandidates = 51;  // of GameOptions::candidates
+inline constexpr int kMaxScheduleCandidates =
+    47;  // in the schedule game, which has other actions too
 
 struct GameOptions {
   GameKind kind = GameKind::kTime;
-  // The next three are of the priority game. So many runs are shown at a time, 1 to 51.
+  // The next three are of the priority game, and of the schedule game. So many runs are shown at a
+  // time, 1 to 51; in the schedule game 1 to 47.
   int candidates = 4;
   // The importance of a run is what it saves / (its bytes^bytes_weight * the time that it is
   // held^time_weight), each weight in [0, 2]. With 1 and 1 the best use of space comes first, with
   // 0 and 0 the largest saving.
   double bytes_weight = 1.0, time_weight = 1.0;
+  // Of the schedule game: the most main memory that an order may need, as
+  // MainMemoryOf(program).total_bytes() counts it (schedule/main_memory.h). 0: what the program's
+  // own order needs.
+  int64_t main_bytes = 0;
   // Smaller buffers stay in main memory, and the game does not ask about them; >= 0.
   int64_t min_buffer_bytes = 16 << 10;
   bool paper_actions = false;  // leaves CopyEarly out
@@ -84,6 +93,7 @@ class Position;
 class State;
 struct GameTables;
 struct PriorityTables;
+struct ScheduleTables;
 
 // A program, a hardware and options. Immutable: shared by all its states and by threads.
 class Game : public std::enable_shared_from_this<Game> {
@@ -97,7 +107,8 @@ class Game : public std::enable_shared_from_this<Game> {
 
   // The same game of `program`, which has the instructions of this game's program in another order:
   // tick t is tick order[t] of that, and its access a is access access_of[a] of `program`
-  // (schedule/instruction_order.h). Prices are taken over, so this takes less time than Create.
+  // (schedule/instruction_order.h). Prices are taken over, so this takes less time than Create. Not
+  // of a schedule game.
   std::shared_ptr<const Game> Reordered(std::shared_ptr<const Program> program,
                                         absl::Span<const Tick> order,
                                         absl::Span<const int32_t> access_of) const;
@@ -114,7 +125,7 @@ class Game : public std::enable_shared_from_this<Game> {
   const CostModel& cost_model() const { return cost_model_; }
   int num_actions() const { return num_actions_; }
   // What an action in [0, num_actions()) is called: "Copy"; in the priority game "Late 2", the mode
-  // and the candidate.
+  // and the candidate; in the schedule game "Take 3" and "Next" too.
   std::string ActionText(int action) const;
   // Bytes that residences may use: the capacity of fast memory less the share keep_free, rounded
   // down to the alignment. Residences lie in [0, usable_bytes()).
@@ -126,7 +137,8 @@ class Game : public std::enable_shared_from_this<Game> {
   bool forbidden(AccessId id) const;
   // The latency of the plan with everything in main memory.
   int64_t all_main_ps() const { return all_main_ps_; }
-  // The number of accesses that a game can ask about: an upper limit of its length.
+  // An upper limit of the length of a game; in the time game the number of accesses that it can ask
+  // about.
   int max_decisions() const { return max_decisions_; }
   // What the rules look up, computed once. For the code of this folder: mallocgame/game/tables.h,
   // which defines the type, is private.
@@ -134,6 +146,8 @@ class Game : public std::enable_shared_from_this<Game> {
   // The same of the priority game, which the game must be;
   // mallocgame/game/priority/priority_tables.h.
   const PriorityTables& priority_tables() const { return *priority_tables_; }
+  // The same of the schedule game; mallocgame/game/schedule/schedule_tables.h.
+  const ScheduleTables& schedule_tables() const { return *schedule_tables_; }
 
  private:
   // `known`, if not null, is a game of the same instructions, in which tick t is order[t].
@@ -148,7 +162,9 @@ class Game : public std::enable_shared_from_this<Game> {
   std::vector<bool> in_main_;  // one for each access
   int num_actions_ = kActions;
   std::unique_ptr<const GameTables> tables_;
-  std::unique_ptr<const PriorityTables> priority_tables_;  // null in the time game
+  // Null but in their own games.
+  std::unique_ptr<const PriorityTables> priority_tables_;
+  std::unique_ptr<const ScheduleTables> schedule_tables_;
   int64_t all_main_ps_ = 0;
   int max_decisions_ = 0;
 };

@@ -11,6 +11,8 @@
 #include "mallocgame/game/feature_scale.h"
 #include "mallocgame/game/priority/priority_observation.h"
 #include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/schedule/schedule_observation.h"
+#include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/game/tables.h"
 
 namespace mallocgame {
@@ -134,11 +136,11 @@ absl::Status CheckOptions(const ObservationOptions& options) {
 
 absl::Span<const Feature> AccessFeatures() { return kAccessFeatures; }
 absl::Span<const Feature> ActionFeatures(GameKind kind) {
-  if (kind == GameKind::kPriority) return PriorityActionFeatures();
-  return kActionFeatures;
+  return kind == GameKind::kTime ? kActionFeatures : PriorityActionFeatures();
 }
 absl::Span<const Feature> ScalarFeatures(GameKind kind) {
   if (kind == GameKind::kPriority) return PriorityScalarFeatures();
+  if (kind == GameKind::kSchedule) return ScheduleScalarFeatures();
   return kScalarFeatures;
 }
 
@@ -156,10 +158,11 @@ std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options
   const auto columns = [](absl::Span<const Feature> features) {
     return static_cast<int>(features.size());
   };
-  const bool order = kind == GameKind::kPriority;
+  const bool order = kind != GameKind::kTime;
+  if (kind == GameKind::kSchedule) add("units", {kReadyShown, columns(UnitFeatures())});
   if (order) {
-    add("candidates",
-        {num_actions / kActionModes + options.neighbours, columns(CandidateFeatures())});
+    const int placing = kind == GameKind::kSchedule ? num_actions - kOrderingActions : num_actions;
+    add("candidates", {placing / kActionModes + options.neighbours, columns(CandidateFeatures())});
   } else {
     add("accesses", {2 * options.neighbours + 1, columns(AccessFeatures())});
   }
@@ -175,6 +178,11 @@ std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options
 absl::StatusOr<Observer> Observer::Create(std::shared_ptr<const Game> game,
                                           const ObservationOptions& options, const Prices* prices) {
   MG_RETURN_IF_ERROR(CheckOptions(options));
+  if (prices != nullptr && game->options().kind == GameKind::kSchedule) {
+    return absl::InvalidArgumentError(
+        "observation: found prices with a schedule game, allowed: none; they are of one order of "
+        "instructions");
+  }
   if (prices != nullptr) MG_RETURN_IF_ERROR(ValidatePrices(game->program(), *prices));
   return Observer(std::move(game), options, prices);
 }
@@ -191,6 +199,8 @@ Observer::Observer(std::shared_ptr<const Game> game, const ObservationOptions& o
   }
   if (kind == GameKind::kPriority) {
     order_ = std::make_shared<const PriorityObserver>(*game_, options_, prices_);
+  } else if (kind == GameKind::kSchedule) {
+    schedule_ = std::make_shared<const ScheduleObserver>(*game_, options_);
   } else {
     demand_ = std::make_shared<const Demand>(*game_);
     MakeRows();
@@ -261,6 +271,8 @@ void Observer::MakeRows() {
 void Observer::Write(const Position& position, float* out) const {
   if (order_ != nullptr) {
     order_->Write(static_cast<const PriorityState&>(position), out);
+  } else if (schedule_ != nullptr) {
+    schedule_->Write(static_cast<const ScheduleState&>(position), out);
   } else {
     WriteTimeGame(static_cast<const State&>(position), out);
   }

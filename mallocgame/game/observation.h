@@ -1,4 +1,4 @@
-// What an agent sees of a position of either game: one layout of float32 numbers with named parts,
+// What an agent sees of a position of a game: one layout of float32 numbers with named parts,
 // the same for Gymnasium, the vector environment, MCTS and EGRL. The layout depends on the game's
 // kind and the options alone, never on the program, so that one network plays all programs. Every
 // number lies in [-1, 1]. What does not change during a game is looked up in tables that are made
@@ -48,6 +48,16 @@
 // begins at best, and for its prefetch before it is needed. For what the actions say of demand, the
 // program is cut into 64 pieces of equal all-main time, within which wishes are spread evenly.
 //
+// The schedule game has the priority game's parts, which are 0 while the order is decided, and
+// more:
+//
+//   units        [kReadyShown, UnitFeatures().size()]: the units that can be taken; a row of zeros
+//                where there is none. It comes first.
+//   actions      as the priority game's, behind rows for the actions that decide the order. These
+// say
+//                only what is legal.
+//   scalars      [ScalarFeatures(kSchedule).size()]: the priority game's, and others behind them.
+//
 // Decisions are not in the order of time, so the columns, ticks_back + ticks_ahead of them, divide
 // the whole program into pieces of equal all-main time.
 #ifndef MALLOCGAME_GAME_OBSERVATION_H_
@@ -68,7 +78,7 @@
 
 namespace mallocgame {
 
-// The version of the observations of both games. It changes with every change of what stands where
+// The version of the observations of all games. It changes with every change of what stands where
 // and of what a number means, so that what was learned from observations of another version is not
 // used with these.
 inline constexpr int kObservationVersion = 1;
@@ -95,7 +105,8 @@ struct ObservationOptions {
 // between powers of two; ticks(x) = log2(1 + x) / 16, time(x) = log2(1 + x / 1 ns) / 32, bytes(x) =
 // log2(1 + x / 1 KiB) / 24, each at most 1, and for a negative x the negative of that of -x.
 absl::Span<const Feature> AccessFeatures();     // of the time game
-absl::Span<const Feature> CandidateFeatures();  // of the priority game
+absl::Span<const Feature> CandidateFeatures();  // of the priority game, and of the schedule game
+absl::Span<const Feature> UnitFeatures();       // of the schedule game
 absl::Span<const Feature> ActionFeatures(GameKind kind = GameKind::kTime);
 absl::Span<const Feature> ScalarFeatures(GameKind kind = GameKind::kTime);
 
@@ -111,13 +122,15 @@ std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options
 
 class Demand;
 class PriorityObserver;
+class ScheduleObserver;
 
 // Writes observations of the positions of one game. Immutable: shared by threads, each with its own
 // positions.
 class Observer {
  public:
   // With `prices`, observations say what each action would pay at them; without, these columns are
-  // 0. InvalidArgument: an option out of its range, or prices that ValidatePrices refuses.
+  // 0. InvalidArgument: an option out of its range, prices that ValidatePrices refuses, or prices
+  // for a schedule game: they are of one order of instructions.
   static absl::StatusOr<Observer> Create(std::shared_ptr<const Game> game,
                                          const ObservationOptions& options,
                                          const Prices* prices = nullptr);
@@ -151,9 +164,11 @@ class Observer {
   // A row for each decision: its features, as far as they do not change during a game, else 0.
   // Before and after them stand `neighbours` rows of zeros.
   std::vector<float> rows_;
-  std::shared_ptr<const Demand> demand_;           // null in the priority game
-  std::shared_ptr<const PriceSums> prices_;        // null if there are none
-  std::shared_ptr<const PriorityObserver> order_;  // null in the time game
+  std::shared_ptr<const PriceSums> prices_;  // null if there are none
+  // Null but in their own games.
+  std::shared_ptr<const Demand> demand_;
+  std::shared_ptr<const PriorityObserver> order_;
+  std::shared_ptr<const ScheduleObserver> schedule_;
 };
 
 }  // namespace mallocgame

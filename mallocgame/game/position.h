@@ -1,15 +1,18 @@
 // A position of a game, whichever game it is: the time game (game/state.h), which asks about
-// accesses in the order of time, or the priority game (game/priority/priority_state.h), which
-// places residences in the order of importance. Whoever only plays needs no more than this.
+// accesses in the order of time, the priority game (game/priority/priority_state.h), which places
+// residences in the order of importance, or the schedule game (game/schedule/schedule_state.h),
+// which decides the order of instructions first. Whoever only plays needs no more than this.
 #ifndef MALLOCGAME_GAME_POSITION_H_
 #define MALLOCGAME_GAME_POSITION_H_
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "mallocgame/base/ids.h"
 #include "mallocgame/game/action_set.h"
 #include "mallocgame/plan/plan.h"
 
@@ -52,6 +55,12 @@ class Position {
   // The plan of the decisions so far, with everything undecided in main memory. Only that of a
   // terminal position is sure to be valid.
   virtual Plan ToPlan() const = 0;
+  // The game whose program, at whose order of instructions, the plan is of: this one, unless the
+  // order is decided too.
+  virtual std::shared_ptr<const Game> PlannedGame() const { return shared_game(); }
+  // That order: for each of its ticks the tick of game().program() (schedule/instruction_order.h).
+  // Empty: the program's own.
+  virtual std::vector<Tick> InstructionOrder() const { return {}; }
   // A few lines for people.
   virtual std::string ToString() const = 0;
 

@@ -103,6 +103,10 @@ absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create
     return absl::InvalidArgumentError(
         absl::StrCat("baseline_ps: found ", *baseline_ps, ", allowed: 1 or more"));
   }
+  if (game->options().kind == GameKind::kSchedule) {
+    return absl::InvalidArgumentError(
+        "placement: found a schedule game, allowed: a time game or a priority game");
+  }
   if (plan != nullptr)
     MG_RETURN_IF_ERROR(CheckWellFormed(game->program(), game->hardware(), *plan));
   std::shared_ptr<PlacementProblem> problem(new PlacementProblem(

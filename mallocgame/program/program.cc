@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/fnv.h"
 #include "mallocgame/program/check.h"
@@ -143,6 +145,21 @@ Program::Program(ProgramData data) : data_(std::move(data)) {
     segment_begin_[t] = cut[t] ? static_cast<Tick>(t) : segment_begin_[t - 1];
   for (size_t t = n; t-- > 0;)
     segment_end_[t] = cut[t + 1] ? static_cast<Tick>(t + 1) : segment_end_[t + 1];
+}
+
+absl::Span<const Tick> Program::named_after() const {
+  std::call_once(has_names_, [this] {
+    absl::flat_hash_map<absl::string_view, Tick> ticks;
+    for (Tick t = 0; t < this->ticks(); ++t) {
+      if (instruction(t).kind != InstructionKind::kLoopEntry) ticks.emplace(instruction(t).name, t);
+    }
+    for (const Buffer& buffer : data_.buffers) {
+      const absl::string_view name = buffer.name;
+      const auto found = ticks.find(name.substr(0, name.find('{')));
+      named_after_.push_back(found == ticks.end() ? -1 : found->second);
+    }
+  });
+  return named_after_;
 }
 
 const std::string& Program::fingerprint() const {

@@ -305,6 +305,10 @@ class Program {
   Tick segment_begin(Tick tick) const { return segment_begin_[tick]; }
   Tick segment_end(Tick tick) const { return segment_end_[tick]; }
 
+  // For each buffer the tick of the instruction that it is named after; -1: there is none. It is
+  // worked out when it is asked for first.
+  absl::Span<const Tick> named_after() const;
+
   // A hash of everything the program is made of, as 16 hexadecimal digits. Equal data has an equal
   // fingerprint, on every machine. It is worked out when it is asked for first.
   const std::string& fingerprint() const;
@@ -323,6 +327,8 @@ class Program {
   // One for each region: itself, or of a call the innermost region around it that is none.
   std::vector<int32_t> scope_of_;
   std::vector<Tick> segment_begin_, segment_end_;
+  mutable std::once_flag has_names_;
+  mutable std::vector<Tick> named_after_;
   mutable std::once_flag has_fingerprint_;
   mutable std::string fingerprint_;
 };

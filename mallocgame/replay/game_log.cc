@@ -23,8 +23,11 @@ namespace {
 // A step for messages: "step 3 (access 17, buffer param.2 at fusion.5)".
 std::string Where(const Position& position, size_t step) {
   if (position.IsTerminal()) return absl::StrCat("step ", step, " (the game is over)");
-  const Program& program = position.game().program();
-  const AccessId id = AskedAbout(position)[0].first;
+  const std::vector<AccessRun> asked = AskedAbout(position);
+  if (asked.empty()) return absl::StrCat("step ", step, " (the order of instructions)");
+  const std::shared_ptr<const Game> planned = position.PlannedGame();
+  const Program& program = planned->program();
+  const AccessId id = asked[0].first;
   const Access& access = program.access(id);
   return absl::StrCat("step ", step, " (access ", id.value, ", buffer ",
                       program.buffer(access.buffer).name, " at ",
@@ -44,8 +47,8 @@ absl::StatusOr<int64_t> ApplyByte(Position& position, uint8_t action) {
   return position.Apply(action);
 }
 
-absl::StatusOr<Report> Totals(const Game& game, const Plan& plan) {
-  MG_ASSIGN_OR_RETURN(Report report, Simulate(game.cost_model(), plan));
+absl::StatusOr<Report> Totals(const Position& end, const Plan& plan) {
+  MG_ASSIGN_OR_RETURN(Report report, Simulate(end.PlannedGame()->cost_model(), plan));
   report.stall_at_ps.clear();
   report.fast_bytes_at.clear();
   return report;
@@ -156,6 +159,7 @@ absl::StatusOr<GameLog> FromWire(const replay::GameLog& wire) {
   log.search_visits.assign(wire.search_visits().begin(), wire.search_visits().end());
   log.search_values.assign(wire.search_values().begin(), wire.search_values().end());
   MG_RETURN_IF_ERROR(CheckSearchStatistics(log));
+  log.order.assign(wire.order().begin(), wire.order().end());
   MG_ASSIGN_OR_RETURN(log.plan, replay::PlanFromWire(wire.plan()));
   log.totals = replay::ReportFromWire(wire.totals());
   return log;
@@ -188,8 +192,9 @@ absl::StatusOr<GameLog> RecordGame(const Game& game, absl::Span<const uint8_t> a
     return absl::InvalidArgumentError(absl::StrCat(
         "the actions end at ", Where(*position, actions.size()), ", but the game goes on"));
   }
+  log.order = position->InstructionOrder();
   log.plan = position->ToPlan();
-  MG_ASSIGN_OR_RETURN(log.totals, Totals(game, log.plan));
+  MG_ASSIGN_OR_RETURN(log.totals, Totals(*position, log.plan));
   return log;
 }
 
@@ -224,6 +229,7 @@ std::string SerializeGameLog(const GameLog& log) {
   wire.mutable_saved_ps()->Add(log.saved_ps.begin(), log.saved_ps.end());
   wire.mutable_search_visits()->Add(log.search_visits.begin(), log.search_visits.end());
   wire.mutable_search_values()->Add(log.search_values.begin(), log.search_values.end());
+  wire.mutable_order()->Add(log.order.begin(), log.order.end());
   replay::ToWire(log.plan, wire.mutable_plan());
   replay::ToWire(log.totals, wire.mutable_totals());
   return PackFile(FileKind::kGameLog, replay::SerializeMessage(wire));
@@ -265,8 +271,10 @@ absl::StatusOr<ReplayVerdict> ReplayLog(const GameLog& log,
                                                     ": expected the end, found a decision"));
   }
   const Plan plan = position->ToPlan();
-  MG_ASSIGN_OR_RETURN(const Report totals, Totals(*game, plan));
-  std::string difference = PlanDifference(log.plan, plan);
+  MG_ASSIGN_OR_RETURN(const Report totals, Totals(*position, plan));
+  std::string difference =
+      ListDifference("tick of the order", log.order, position->InstructionOrder());
+  if (difference.empty()) difference = PlanDifference(log.plan, plan);
   if (difference.empty()) difference = ReportDifference(log.totals, totals);
   if (!difference.empty()) return Differs(std::nullopt, std::move(difference));
   return ReplayVerdict{};

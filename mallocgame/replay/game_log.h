@@ -36,6 +36,9 @@ struct GameLog {
   std::vector<int32_t> search_visits;  // how often the search took the action; >= 0
   // the return that the search expects from here on after the action; finite, 0 if never taken
   std::vector<float> search_values;
+  // Of a schedule game: the order of instructions that the plan is of, for each of its ticks the
+  // tick of the program. Else empty.
+  std::vector<Tick> order;
   Plan plan;      // where the game ended
   Report totals;  // what the plan is worth; the figures by tick are empty
   friend bool operator==(const GameLog&, const GameLog&) = default;

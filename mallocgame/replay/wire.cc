@@ -117,6 +117,7 @@ void ToWire(const mallocgame::GameOptions& options, GameOptions* wire) {
   wire->set_candidates(options.candidates);
   wire->set_bytes_weight(options.bytes_weight);
   wire->set_time_weight(options.time_weight);
+  if (options.kind == GameKind::kSchedule) wire->set_main_bytes(options.main_bytes);
 }
 
 absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire) {
@@ -128,15 +129,17 @@ absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire)
                       ReadList<AccessId>("options, forbidden", wire.forbidden()));
   MG_ASSIGN_OR_RETURN(options.required, ReadList<AccessId>("options, required", wire.required()));
   if (!wire.has_kind()) return options;
-  if (wire.kind() != static_cast<int64_t>(GameKind::kPriority)) {
+  if (wire.kind() < static_cast<int64_t>(GameKind::kPriority) || wire.kind() >= kGameKinds) {
+    return absl::InvalidArgumentError(absl::StrCat("options, kind: found ", wire.kind(),
+                                                   ", allowed: none, or 1 to ", kGameKinds - 1));
+  }
+  options.kind = static_cast<GameKind>(wire.kind());
+  const int most = options.kind == GameKind::kSchedule ? kMaxScheduleCandidates : kMaxCandidates;
+  if (wire.candidates() < 1 || wire.candidates() > most) {
     return absl::InvalidArgumentError(
-        absl::StrCat("options, kind: found ", wire.kind(), ", allowed: none, or 1"));
+        absl::StrCat("options, candidates: found ", wire.candidates(), ", allowed: 1 to ", most));
   }
-  options.kind = GameKind::kPriority;
-  if (wire.candidates() < 1 || wire.candidates() > kMaxCandidates) {
-    return absl::InvalidArgumentError(absl::StrCat("options, candidates: found ", wire.candidates(),
-                                                   ", allowed: 1 to ", kMaxCandidates));
-  }
+  if (options.kind == GameKind::kSchedule) options.main_bytes = wire.main_bytes();
   options.candidates = static_cast<int>(wire.candidates());
   options.bytes_weight = wire.bytes_weight();
   options.time_weight = wire.time_weight();

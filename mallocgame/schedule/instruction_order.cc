@@ -7,9 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "mallocgame/base/error.h"
 
 namespace mallocgame {
@@ -179,21 +177,14 @@ class Reorderer {
   // Buffers are numbered as the instructions that they are named after stand. Those of one
   // instruction keep their order. A buffer that is named otherwise counts by its first access.
   void MoveBuffers() {
-    absl::flat_hash_map<absl::string_view, Tick> ticks;
-    for (Tick t = 0; t < program_.ticks(); ++t) {
-      if (program_.instruction(t).kind != InstructionKind::kLoopEntry)
-        ticks.emplace(program_.instruction(t).name, t);
-    }
     std::vector<std::pair<Tick, int32_t>> by_begin;
+    by_begin.reserve(old_.buffers.size());
+    data_.buffers.reserve(old_.buffers.size());
     for (size_t b = 0; b < old_.buffers.size(); ++b) {
-      const absl::string_view name = old_.buffers[b].name;
-      const auto found = ticks.find(name.substr(0, name.find('{')));
-      const absl::Span<const AccessId> accesses = program_.accesses_of(BufferId(b));
-      Tick begin = kNever;
-      if (found != ticks.end()) {
-        begin = place_[found->second];
-      } else {
-        for (const AccessId id : accesses)
+      const Tick named_after = program_.named_after()[b];
+      Tick begin = named_after < 0 ? kNever : place_[named_after];
+      if (named_after < 0) {
+        for (const AccessId id : program_.accesses_of(BufferId(b)))
           begin = std::min(begin, place_[program_.access(id).tick]);
       }
       by_begin.emplace_back(begin, static_cast<int32_t>(b));
@@ -208,6 +199,9 @@ class Reorderer {
 
   void MoveInstructions() {
     int32_t time = 0;
+    data_.instructions.reserve(order_.size());
+    data_.cost.instructions.reserve(order_.size());
+    data_.accesses.reserve(old_.accesses.size());
     std::vector<int32_t> ids;
     made_.access_of.resize(old_.accesses.size());
     for (size_t place = 0; place < order_.size(); ++place) {
@@ -235,17 +229,40 @@ class Reorderer {
     }
   }
 
+  // Those of one tick stand together, before and after.
   void MoveDependences() {
     data_.has_dependences = old_.has_dependences;
-    for (const Dependence& d : old_.dependences)
-      data_.dependences.push_back({place_[d.before], place_[d.after]});
-    std::sort(data_.dependences.begin(), data_.dependences.end());
-    for (const MainUse& use : old_.main_uses)
-      data_.main_uses.push_back({place_[use.tick], BufferOf(use.buffer)});
-    std::sort(data_.main_uses.begin(), data_.main_uses.end(),
-              [](const MainUse& a, const MainUse& b) {
-                return std::pair(a.tick, a.buffer) < std::pair(b.tick, b.buffer);
-              });
+    data_.dependences.reserve(old_.dependences.size());
+    ForEachGroup(
+        old_.dependences, [](const Dependence& d) { return d.before; },
+        [&](absl::Span<const Dependence> group) {
+          const auto first = static_cast<std::ptrdiff_t>(data_.dependences.size());
+          for (const Dependence& d : group)
+            data_.dependences.push_back({place_[d.before], place_[d.after]});
+          std::sort(data_.dependences.begin() + first, data_.dependences.end());
+        });
+    data_.main_uses.reserve(old_.main_uses.size());
+    ForEachGroup(
+        old_.main_uses, [](const MainUse& use) { return use.tick; },
+        [&](absl::Span<const MainUse> group) {
+          const auto first = static_cast<std::ptrdiff_t>(data_.main_uses.size());
+          for (const MainUse& use : group)
+            data_.main_uses.push_back({place_[use.tick], BufferOf(use.buffer)});
+          std::sort(data_.main_uses.begin() + first, data_.main_uses.end(),
+                    [](const MainUse& a, const MainUse& b) { return a.buffer < b.buffer; });
+        });
+  }
+
+  // Calls take(rows of one tick) in the new order of ticks. `rows` are sorted by their old ones.
+  template <class Row, class TickOf, class Take>
+  void ForEachGroup(const std::vector<Row>& rows, const TickOf& tick_of, const Take& take) const {
+    std::vector<size_t> first(order_.size() + 1);
+    for (const Row& row : rows) ++first[tick_of(row) + 1];
+    for (size_t t = 1; t < first.size(); ++t) first[t] += first[t - 1];
+    for (const Tick tick : order_) {
+      if (first[tick] < first[tick + 1])
+        take(absl::MakeConstSpan(rows).subspan(first[tick], first[tick + 1] - first[tick]));
+    }
   }
 
   BufferId BufferOf(BufferId old) const { return BufferId(made_.buffer_of[old.index()]); }

@@ -10,11 +10,6 @@ namespace {
 
 constexpr int64_t kAlignment = 16384;  // of what the compiler (libtpu 0.0.51) places itself
 
-struct Life {
-  Tick begin = kNever, end = 0;  // [begin, end)
-  int64_t size = 0;
-};
-
 int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 bool IsFixed(const Buffer& buffer) {
@@ -24,21 +19,44 @@ bool IsFixed(const Buffer& buffer) {
 
 bool IsElsewhere(const Buffer& buffer) { return buffer.ineligible_because == "other memory space"; }
 
-class Lives {
+class UseFinder {
  public:
-  explicit Lives(const Program& program)
-      : program_(program), homes_(program.buffers().size(), kNowhere),
-        lives_(program.buffers().size()) {
+  explicit UseFinder(const Program& program)
+      : program_(program), homes_(program.buffers().size(), kNowhere) {
     ForEachUse([this](Tick tick, BufferId buffer) {
       int32_t& home = homes_[buffer.index()];
       const int32_t region = LoopRegionOf(program_.instruction(tick).region);
       home = home == kNowhere ? region : Common(home, region);
     });
-    ForEachUse([this](Tick tick, BufferId buffer) { Extend(tick, buffer); });
-    for (size_t b = 0; b < lives_.size(); ++b) lives_[b].size = program.buffers()[b].size_bytes;
   }
 
-  const std::vector<Life>& lives() const { return lives_; }
+  std::vector<BufferUse> Find() const {
+    std::vector<BufferUse> all, uses;
+    ForEachTemporary([&](const BufferUse& use) { all.push_back(use); });
+    // The longer of two that begin together first; what lies inside another is no use of its own.
+    std::sort(all.begin(), all.end(), [](const BufferUse& a, const BufferUse& b) {
+      return std::tuple(a.buffer, a.begin, -a.end) < std::tuple(b.buffer, b.begin, -b.end);
+    });
+    for (const BufferUse& use : all) {
+      if (uses.empty() || uses.back().buffer != use.buffer || uses.back().end <= use.begin)
+        uses.push_back(use);
+    }
+    return uses;
+  }
+
+  std::vector<BufferLife> Lives() const {
+    std::vector<BufferLife> lives(program_.buffers().size());
+    ForEachTemporary([&](const BufferUse& use) {
+      BufferLife& life = lives[use.buffer];
+      life.begin = std::min(life.begin, use.begin);
+      life.end = std::max(life.end, use.end);
+      life.bytes = program_.buffers()[use.buffer].size_bytes;
+    });
+    lives.erase(std::remove_if(lives.begin(), lives.end(),
+                               [](const BufferLife& life) { return life.end == 0; }),
+                lives.end());
+    return lives;
+  }
 
  private:
   static constexpr int32_t kNowhere = -2;
@@ -47,6 +65,14 @@ class Lives {
   void ForEachUse(const Function& function) const {
     for (const Access& access : program_.accesses()) function(access.tick, access.buffer);
     for (const MainUse& use : program_.data().main_uses) function(use.tick, use.buffer);
+  }
+
+  template <class Function>
+  void ForEachTemporary(const Function& function) const {
+    ForEachUse([&](Tick tick, BufferId id) {
+      const Buffer& buffer = program_.buffer(id);
+      if (!IsFixed(buffer) && !IsElsewhere(buffer)) function(UseAt(tick, id));
+    });
   }
 
   // The innermost region around it that is a loop's condition or body, or the entry: only what runs
@@ -68,83 +94,77 @@ class Lives {
     return a;
   }
 
-  void Extend(Tick tick, BufferId buffer) {
-    Life& life = lives_[buffer.index()];
-    Tick begin = tick, end = tick + 1;
+  BufferUse UseAt(Tick tick, BufferId buffer) const {
+    BufferUse use = {buffer.value, tick, tick + 1};
     int32_t region = LoopRegionOf(program_.instruction(tick).region);
     for (const int32_t home = homes_[buffer.index()]; region != home;
          region = LoopRegionAround(region)) {
       const Loop& loop = program_.loops()[program_.regions()[region].loop];
-      begin = loop.entry;
-      end = loop.exit + 1;
+      use.begin = loop.entry;
+      use.end = loop.exit + 1;
     }
-    life.begin = std::min(life.begin, begin);
-    life.end = std::max(life.end, end);
+    return use;
   }
 
   const Program& program_;
   std::vector<int32_t> homes_;  // by buffer: the innermost loop region that it never leaves
-  std::vector<Life> lives_;     // by buffer
 };
 
-std::vector<Life> TemporaryLives(const Program& program) {
-  std::vector<Life> found;
-  const Lives all(program);
-  for (size_t b = 0; b < all.lives().size(); ++b) {
-    const Buffer& buffer = program.buffers()[b];
-    if (!IsFixed(buffer) && !IsElsewhere(buffer) && all.lives()[b].end > 0)
-      found.push_back(all.lives()[b]);
-  }
-  return found;
-}
-
-int64_t Peak(const Program& program, const std::vector<Life>& lives) {
+int64_t Peak(const Program& program, const std::vector<BufferLife>& lives) {
   std::vector<int64_t> change(program.ticks() + 1);
-  for (const Life& life : lives) {
-    change[life.begin] += life.size;
-    change[life.end] -= life.size;
+  for (const BufferLife& life : lives) {
+    change[life.begin] += life.bytes;
+    change[life.end] -= life.bytes;
   }
   int64_t now = 0, peak = 0;
   for (const int64_t bytes : change) peak = std::max(peak, now += bytes);
   return peak;
 }
 
-int64_t Height(std::vector<Life> lives) {
-  std::stable_sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) {
-    return std::tuple(-a.size, a.begin - a.end) < std::tuple(-b.size, b.begin - b.end);
+}  // namespace
+
+std::vector<BufferUse> TemporaryUses(const Program& program) { return UseFinder(program).Find(); }
+
+int64_t PackedMainBytes(std::vector<BufferLife> lives) {
+  std::sort(lives.begin(), lives.end(), [](const BufferLife& a, const BufferLife& b) {
+    return std::tuple(-a.bytes, a.begin - a.end, a.begin) <
+           std::tuple(-b.bytes, b.begin - b.end, b.begin);
   });
-  std::vector<std::pair<int64_t, size_t>> placed;  // offset, index; sorted
+  struct Placed {
+    int64_t offset, end_of_bytes;  // the latter aligned
+    Tick begin, end;
+  };
+  std::vector<Placed> placed;  // by offset, those of one in the order in which they were placed
+  placed.reserve(lives.size());
   int64_t height = 0;
-  for (size_t i = 0; i < lives.size(); ++i) {
-    const Life& life = lives[i];
+  for (const BufferLife& life : lives) {
     int64_t free_from = 0, best = -1, best_room = 0;
-    for (const auto& [offset, other] : placed) {
-      if (lives[other].begin >= life.end || life.begin >= lives[other].end) continue;
-      const int64_t room = offset - free_from;
-      if (room >= life.size && (best < 0 || room < best_room)) best = free_from, best_room = room;
-      free_from = std::max(free_from, Aligned(offset + lives[other].size));
+    for (const Placed& other : placed) {
+      if (other.begin >= life.end || life.begin >= other.end) continue;
+      const int64_t room = other.offset - free_from;
+      if (room >= life.bytes && (best < 0 || room < best_room)) best = free_from, best_room = room;
+      free_from = std::max(free_from, other.end_of_bytes);
     }
     const int64_t offset = best < 0 ? free_from : best;
-    const std::pair<int64_t, size_t> own(offset, i);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), own), own);
-    height = std::max(height, offset + life.size);
+    const auto at = std::upper_bound(placed.begin(), placed.end(), offset,
+                                     [](int64_t o, const Placed& p) { return o < p.offset; });
+    placed.insert(at, {offset, Aligned(offset + life.bytes), life.begin, life.end});
+    height = std::max(height, offset + life.bytes);
   }
   return height;
 }
-
-}  // namespace
 
 MainMemory MainMemoryOf(const Program& program) {
   MainMemory memory;
   for (const Buffer& buffer : program.buffers()) {
     if (IsFixed(buffer) && !IsElsewhere(buffer)) memory.fixed_bytes += buffer.size_bytes;
   }
-  std::vector<Life> lives = TemporaryLives(program);
+  std::vector<BufferLife> lives = UseFinder(program).Lives();
   memory.live_bytes = Peak(program, lives);
-  memory.packed_bytes = Height(std::move(lives));
+  memory.packed_bytes = PackedMainBytes(std::move(lives));
   return memory;
 }
 
-int64_t LiveMainBytes(const Program& program) { return Peak(program, TemporaryLives(program)); }
+int64_t LiveMainBytes(const Program& program) { return Peak(program, UseFinder(program).Lives()); }
 
 }  // namespace mallocgame

@@ -3,6 +3,7 @@
 #define MALLOCGAME_SCHEDULE_MAIN_MEMORY_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "mallocgame/program/program.h"
 
@@ -27,6 +28,26 @@ MainMemory MainMemoryOf(const Program& program);
 
 // live_bytes alone, which takes time in proportion to the accesses.
 int64_t LiveMainBytes(const Program& program);
+
+// What these figures are made of, for who works them out for many orders of one program: the
+// buffers that live for a while only, neither fixed nor elsewhere, and when they are used.
+struct BufferUse {
+  int32_t buffer = 0;
+  // One tick; or all ticks of a loop, from its entry to its exit, if the buffer comes from outside.
+  Tick begin = 0, end = 0;
+  friend auto operator<=>(const BufferUse&, const BufferUse&) = default;
+};
+// Sorted by buffer, then begin. Those of one buffer don't overlap.
+std::vector<BufferUse> TemporaryUses(const Program& program);
+
+// When a buffer lives: from the begin of its first use to the end of its last.
+struct BufferLife {
+  Tick begin = kNever, end = 0;
+  int64_t bytes = 0;
+  friend bool operator==(const BufferLife&, const BufferLife&) = default;
+};
+// packed_bytes of these lives, in whatever order they are given.
+int64_t PackedMainBytes(std::vector<BufferLife> lives);
 
 }  // namespace mallocgame
 

@@ -14,16 +14,9 @@
 #include "mallocgame/schedule/units.h"
 #include "mallocgame/search/game_search.h"
 #include "mallocgame/search/intent.h"
+#include "mallocgame/search/served.h"
 
 namespace mallocgame {
-
-// How a segment (search/intent.h) was served, by what its accesses are in the program's own order,
-// so that it means the same in other orders.
-struct ServedAccesses {
-  int32_t buffer = 0;
-  int32_t first = 0, last = 0;  // accesses; -1: all of the buffer's
-  Mode mode = Mode::kOpen;
-};
 
 class ScheduledGame {
  public:
@@ -50,7 +43,7 @@ class ScheduledGame {
   void TryPlacement(int64_t worse, Rng& rng);
 
  private:
-  Intent IntentOf(const std::vector<ServedAccesses>& served) const;
+  OwnNumbers OwnOnes() const { return {base_buffer_, base_access_}; }
 
   UnitOrder order_;
   std::vector<Tick> ticks_, place_;

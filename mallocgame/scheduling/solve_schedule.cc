@@ -353,6 +353,11 @@ class ScheduleSolver {
 
 absl::StatusOr<ScheduleResult> SolveSchedule(const SolveProblem& problem, const SolveLimits& limits,
                                              const ScheduleOptions& options) {
+  if (problem.game->options().kind == GameKind::kSchedule) {
+    return absl::InvalidArgumentError(
+        "order: found a schedule game, whose players decide the order themselves, allowed: a time "
+        "game or a priority game");
+  }
   return ScheduleSolver(problem, limits, options).Run();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/search/greedy.h"
 
 namespace mallocgame {
@@ -82,6 +83,16 @@ Mode Serve(PriorityState& state, int candidate, Mode mode) {
 }
 
 void Decide(Position& position, const Intent& intent) {
+  if (position.game().options().kind == GameKind::kSchedule) {
+    auto& state = static_cast<ScheduleState&>(position);
+    if (state.placement() == nullptr) {
+      MG_CHECK(state.Apply(0).ok());
+    } else {
+      const Intent open = OpenIntent(*state.ordered().game);
+      state.Place([&](PriorityState& placement) { Decide(placement, open); });
+    }
+    return;
+  }
   if (position.game().options().kind == GameKind::kPriority) {
     auto& state = static_cast<PriorityState&>(position);
     const int candidate = NextCandidate(state, intent);
@@ -93,6 +104,13 @@ void Decide(Position& position, const Intent& intent) {
 }
 
 void PlayOn(Position& position, const Intent& intent) {
+  if (position.game().options().kind == GameKind::kSchedule) {
+    auto& state = static_cast<ScheduleState&>(position);
+    while (state.placement() == nullptr) Decide(state, intent);
+    const Intent open = OpenIntent(*state.ordered().game);
+    state.Place([&](PriorityState& placement) { PlayOn(placement, open); });
+    return;
+  }
   while (!position.IsTerminal()) Decide(position, intent);
 }
 

@@ -1,4 +1,4 @@
-// From an intent to a plan: plays either game as an intent wants. What is illegal when its turn
+// From an intent to a plan: plays the games as an intent wants. What is illegal when its turn
 // comes gives way to the nearest mode that is legal, so every intent leads to a whole, valid game.
 // A *schedule generation scheme*, as in resource-constrained project scheduling (Kolisch, 1996: a
 // serial one): ranks are priorities, and where a residence lies follows from what lies already.
@@ -12,7 +12,8 @@
 
 namespace mallocgame {
 
-// The functions take a dense intent of the position's game (intent.h).
+// The functions take a dense intent of the position's game (intent.h). In the schedule game the
+// program's own order is kept as far as possible, and placement is open.
 
 // Takes one decision. The position must not be terminal.
 void Decide(Position& position, const Intent& intent);

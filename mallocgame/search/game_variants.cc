@@ -12,6 +12,7 @@ std::shared_ptr<const Game> OfKind(const Game& game, GameKind kind) {
   if (game.options().kind == kind) return game.shared_from_this();
   GameOptions options = game.options();
   options.kind = kind;
+  options.main_bytes = 0;
   return GameWith(game, options);
 }
 

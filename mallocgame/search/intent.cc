@@ -107,7 +107,8 @@ Intent OpenIntent(const Game& game) {
                         tables.arrangement.decision(run.buffer, run.last).access});
     }
   } else {
-    for (size_t a = 0; a < game.program().accesses().size(); ++a)
+    const bool dense = game.options().kind == GameKind::kTime;
+    for (size_t a = 0; dense && a < game.program().accesses().size(); ++a)
       intent.push_back({AccessId(a), AccessId(a)});
   }
   for (size_t i = 0; i < intent.size(); ++i) intent[i].rank = static_cast<double>(i);

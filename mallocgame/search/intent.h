@@ -7,6 +7,7 @@
 //
 //   a time game, a packing   one segment for each access of the program, by AccessId
 //   a priority game            one segment for each run, by its index in PriorityTables::runs
+//   a schedule game          none: its runs depend on the order of instructions
 //
 // The others, such as what a game decided, name some segments in the order of their decisions.
 // Accesses mean the same in all games of a program, so they say which segment is which.

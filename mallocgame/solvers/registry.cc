@@ -16,6 +16,7 @@ struct OwnSolver {
   const char* name;
   absl::StatusOr<SolveResult> (*solve)(const SolveProblem&, const SolveLimits&);
   bool takes_priority_games = true;
+  bool takes_schedule_games = false;
 };
 constexpr bool kOnlyTimeGames = false;
 
@@ -36,8 +37,8 @@ constexpr std::array kSolvers = {
     OwnSolver{"xla-heuristic", SolveXlaHeuristic},
     OwnSolver{"styles", SolveStyles},
     OwnSolver{"packing", SolvePacking},
-    OwnSolver{"random", SolveRandom},
-    OwnSolver{"greedy", SolveGreedy},
+    OwnSolver{"random", SolveRandom, true, /*takes_schedule_games=*/true},
+    OwnSolver{"greedy", SolveGreedy, true, /*takes_schedule_games=*/true},
     OwnSolver{"rent", SolveRent, kOnlyTimeGames},
     OwnSolver{"anneal", SolveAnneal},
     OwnSolver{"portfolio", SolveWithPortfolio},
@@ -45,25 +46,37 @@ constexpr std::array kSolvers = {
     OwnSolver{"exact", SolveExact, kOnlyTimeGames},
 };
 
-absl::Status TakesOnlyTimeGames(absl::string_view name, const SolveProblem& problem) {
+template <class Solver>
+bool Takes(const Solver& solver, GameKind kind) {
+  switch (kind) {
+    case GameKind::kTime: return true;
+    case GameKind::kPriority: return solver.takes_priority_games;
+    case GameKind::kSchedule: return solver.takes_schedule_games;
+  }
+  return false;
+}
+
+absl::Status Refused(absl::string_view name, const SolveProblem& problem) {
+  const GameKind kind = problem.game->options().kind;
   std::vector<std::string> others;
   for (const OwnSolver& solver : kSolvers) {
-    if (solver.takes_priority_games) others.emplace_back(solver.name);
+    if (Takes(solver, kind)) others.emplace_back(solver.name);
   }
   for (const NamedSolver& solver : problem.extra_solvers) {
-    if (solver.takes_priority_games) others.push_back(solver.name);
+    if (Takes(solver, kind)) others.push_back(solver.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "solver '", name,
-      "' plays the time game only, found a priority game; allowed: ", absl::StrJoin(others, ", ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("solver '", name, "' ",
+                   kind == GameKind::kPriority ? "plays the time game only, found a priority game"
+                                               : "doesn't play the schedule game",
+                   "; allowed: ", absl::StrJoin(others, ", ")));
 }
 
 // Runs a solver, and fills in the name and the curve if the solver left them empty.
 template <class Solver>
 absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Solver& solver,
                                      const SolveProblem& problem, const SolveLimits& limits) {
-  if (problem.game->options().kind == GameKind::kPriority && !solver.takes_priority_games)
-    return TakesOnlyTimeGames(name, problem);
+  if (!Takes(solver, problem.game->options().kind)) return Refused(name, problem);
   const Deadline clock;  // never passes
   absl::StatusOr<SolveResult> result = solver.solve(problem, limits);
   if (result.ok() && result->found_by.empty()) {

@@ -55,6 +55,9 @@ struct SearchStatistics {
 
 struct SolveResult {
   Plan plan;
+  // Of a schedule game: the order of instructions that the plan is of (Position::InstructionOrder).
+  // Else empty: the order of the game's program.
+  std::vector<Tick> order;
   Report report;
   SolveStatus status = SolveStatus::kHeuristic;
   std::optional<int64_t> bound_ps;  // proven: no play of the game is faster
@@ -92,6 +95,7 @@ struct NamedSolver {
   // the share of a portfolio's time limit that it gets on one core; 0: it is no member
   double portfolio_share = 0;
   bool takes_priority_games = false;  // whether SolveProblem::game may be a priority game
+  bool takes_schedule_games = false;  // and a schedule game
 };
 
 // The latency in picoseconds, and 0.5 % of what preloads cost the first run: of two plans solvers

@@ -14,7 +14,7 @@ PROGRAM = HARDWARE | {"program"}
 SCHEDULE = PROGRAM | {"schedule"}
 PLAN = PROGRAM | {"plan"}
 SIMULATOR = PLAN | {"simulator"}
-GAME = SIMULATOR | {"game"}
+GAME = SIMULATOR | {"schedule", "game"}
 SEARCH = GAME | {"search"}
 ALLOWED = {
     "base": set(),
@@ -23,7 +23,7 @@ ALLOWED = {
     "schedule": PROGRAM,
     "plan": PROGRAM,
     "simulator": PLAN,
-    "game": SIMULATOR,
+    "game": SIMULATOR | SCHEDULE,
     "search": GAME,
     "solvers": SEARCH,
     "scheduling": SEARCH | SCHEDULE | {"solvers"},

@@ -1,7 +1,10 @@
-// Plays very many random games of both kinds, on all programs of a folder, and judges every plan.
+// Plays very many random games of all kinds, on all programs of a folder. It judges every plan, and
+// the order of instructions where that is decided: that it is legal, and within the limit of main
+// memory.
 //
-//     soak FOLDER STEPS [THREADS [SEED]]
+//     soak FOLDER STEPS [THREADS [SEED [GAME]]]
 //
+// GAME: time, order or schedule; without it all of them.
 // A job is one program and kind of game with options drawn from the seed; it is played again and
 // again for its share of the steps. Sweeps over all jobs follow each other. Each line on standard
 // output is a JSON object of what was done so far. At the end the first jobs are played again and
@@ -32,9 +35,12 @@
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/program_file.h"
+#include "mallocgame/schedule/instruction_order.h"
+#include "mallocgame/schedule/main_memory.h"
 #include "mallocgame/simulator/simulate.h"
 #include "tests/support/play.h"
 
@@ -51,6 +57,9 @@ struct NamedProgram {
 
 struct Counts {
   int64_t steps = 0, taken_back = 0, games = 0, copies = 0;
+  // Games that end at another order of instructions than the program's, and those whose order main
+  // memory cut short.
+  int64_t reordered = 0, cut_short = 0;
   uint64_t digest = 0;  // of all latencies and plans' sizes
 };
 
@@ -74,16 +83,38 @@ absl::StatusOr<std::vector<NamedProgram>> ReadPrograms(const std::string& folder
   return programs;
 }
 
-GameOptions DrawOptions(GameKind kind, Rng& rng) {
+GameOptions DrawOptions(const Program& program, GameKind kind, Rng& rng) {
   GameOptions options;
   options.kind = kind;
-  options.candidates = 1 + static_cast<int>(rng.Below(kMaxCandidates));
+  options.candidates =
+      1 + static_cast<int>(
+              rng.Below(kind == GameKind::kSchedule ? kMaxScheduleCandidates : kMaxCandidates));
+  if (kind == GameKind::kSchedule && rng.Below(2) == 0) {
+    const MainMemory needed = MainMemoryOf(program);
+    options.main_bytes = needed.total_bytes() + needed.packed_bytes * rng.Below(8) / 8;
+  }
   options.bytes_weight = 0.25 * rng.Below(9);
   options.time_weight = 0.25 * rng.Below(9);
   options.min_buffer_bytes = rng.Below(2) == 0 ? 0 : 16 << 10;
   options.paper_actions = rng.Below(4) == 0;
   options.keep_free = rng.Below(4) == 0 ? 0.25 : 0.0;
   return options;
+}
+
+// Checks the order that a schedule game came to.
+absl::Status CheckOrder(const Position& end, Counts& counts) {
+  const Game& game = end.game();
+  const std::vector<Tick> order = end.InstructionOrder();
+  if (absl::Status legal = CheckInstructionOrder(game.program(), order); !legal.ok()) return legal;
+  const int64_t needed = MainMemoryOf(end.PlannedGame()->program()).total_bytes();
+  const int64_t limit = game.options().main_bytes > 0 ? game.options().main_bytes
+                                                      : MainMemoryOf(game.program()).total_bytes();
+  if (needed > limit)
+    return absl::InternalError(absl::StrCat("the order needs ", needed, " of ", limit, " bytes"));
+  const auto& state = static_cast<const ScheduleState&>(end);
+  counts.reordered = static_cast<int64_t>(!state.ordered().own);
+  counts.cut_short = static_cast<int64_t>(state.fell_back());
+  return absl::OkStatus();
 }
 
 // One game. Now and then actions are taken back, and what can be seen must be as it was.
@@ -111,9 +142,13 @@ absl::StatusOr<Counts> PlayOne(const Game& game, Rng& rng) {
     ++counts.steps;
   }
   const Plan plan = position->ToPlan();
-  const Verdict verdict = Validate(game.program(), game.hardware(), plan);
+  if (game.options().kind == GameKind::kSchedule) {
+    if (absl::Status status = CheckOrder(*position, counts); !status.ok()) return status;
+  }
+  const std::shared_ptr<const Game> planned = position->PlannedGame();
+  const Verdict verdict = Validate(planned->program(), game.hardware(), plan);
   if (!verdict.ok()) return absl::InternalError("the plan is invalid: " + verdict.message);
-  const auto report = Simulate(game.cost_model(), plan);
+  const auto report = Simulate(planned->cost_model(), plan);
   if (!report.ok()) return report.status();
   if (report->latency_ps != latency_ps)
     return absl::InternalError(absl::StrCat("the game tells ", latency_ps, " ps, the simulator ",
@@ -124,12 +159,13 @@ absl::StatusOr<Counts> PlayOne(const Game& game, Rng& rng) {
   return counts;
 }
 
-absl::StatusOr<Counts> PlayJob(const std::vector<NamedProgram>& programs, uint64_t seed,
-                               uint64_t job) {
-  const NamedProgram& played = programs[job / 2 % programs.size()];
-  const GameKind kind = job % 2 == 0 ? GameKind::kTime : GameKind::kPriority;
+absl::StatusOr<Counts> PlayJob(const std::vector<NamedProgram>& programs,
+                               absl::Span<const GameKind> kinds, uint64_t seed, uint64_t job) {
+  const NamedProgram& played = programs[job / kinds.size() % programs.size()];
+  const GameKind kind = kinds[job % kinds.size()];
   Rng rng(seed, job);
-  const auto game = Game::Create(played.file.program, played.file.hardware, DrawOptions(kind, rng));
+  const auto game = Game::Create(played.file.program, played.file.hardware,
+                                 DrawOptions(*played.file.program, kind, rng));
   absl::Status status = game.status();
   Counts sum;
   while (status.ok()) {
@@ -142,6 +178,8 @@ absl::StatusOr<Counts> PlayJob(const std::vector<NamedProgram>& programs, uint64
     sum.taken_back += one->taken_back;
     sum.games += one->games;
     sum.copies += one->copies;
+    sum.reordered += one->reordered;
+    sum.cut_short += one->cut_short;
     sum.digest ^= one->digest + static_cast<uint64_t>(sum.games);
     // A game without a decision has been played once.
     if (sum.steps == 0 || sum.steps >= kStepsOfJob) return sum;
@@ -158,8 +196,9 @@ double ResidentMb() {
 
 class Soak {
  public:
-  Soak(std::vector<NamedProgram> programs, int64_t steps, uint64_t seed)
-      : programs_(std::move(programs)), steps_(steps), seed_(seed) {}
+  Soak(std::vector<NamedProgram> programs, std::vector<GameKind> kinds, int64_t steps,
+       uint64_t seed)
+      : programs_(std::move(programs)), kinds_(std::move(kinds)), steps_(steps), seed_(seed) {}
 
   absl::Status Run(int threads) {
     std::vector<std::thread> workers;
@@ -167,7 +206,7 @@ class Soak {
     for (std::thread& worker : workers) worker.join();
     if (!status_.ok()) return status_;
     for (uint64_t job = 0; job < std::min<uint64_t>(kJobsAgain, next_job_.load()); ++job) {
-      const absl::StatusOr<Counts> again = PlayJob(programs_, seed_, job);
+      const absl::StatusOr<Counts> again = PlayJob(programs_, kinds_, seed_, job);
       if (!again.ok()) return again.status();
       if (again->digest != first_digests_[job])
         return absl::InternalError(
@@ -180,7 +219,7 @@ class Soak {
   void Work() {
     while (!Done()) {
       const uint64_t job = next_job_++;
-      const absl::StatusOr<Counts> counts = PlayJob(programs_, seed_, job);
+      const absl::StatusOr<Counts> counts = PlayJob(programs_, kinds_, seed_, job);
       const std::lock_guard<std::mutex> lock(mutex_);
       if (counts.ok()) {
         Take(job, *counts);
@@ -202,20 +241,24 @@ class Soak {
     sum_.taken_back += done.taken_back;
     sum_.games += done.games;
     sum_.copies += done.copies;
+    sum_.reordered += done.reordered;
+    sum_.cut_short += done.cut_short;
     // About a hundred lines, and one at the end.
     if (sum_.steps < told_ + steps_ / 100 && sum_.steps < steps_) return;
     told_ = sum_.steps;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began_;
     std::printf(
         "{\"steps\": %lld, \"taken_back\": %lld, \"games\": %lld, \"copies\": %lld, "
-        "\"seconds\": %.1f, \"resident_mb\": %.1f}\n",
+        "\"reordered\": %lld, \"cut_short\": %lld, \"seconds\": %.1f, \"resident_mb\": %.1f}\n",
         static_cast<long long>(sum_.steps), static_cast<long long>(sum_.taken_back),
-        static_cast<long long>(sum_.games), static_cast<long long>(sum_.copies), seconds.count(),
-        ResidentMb());
+        static_cast<long long>(sum_.games), static_cast<long long>(sum_.copies),
+        static_cast<long long>(sum_.reordered), static_cast<long long>(sum_.cut_short),
+        seconds.count(), ResidentMb());
     std::fflush(stdout);
   }
 
   const std::vector<NamedProgram> programs_;
+  const std::vector<GameKind> kinds_;
   const int64_t steps_;
   const uint64_t seed_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
@@ -243,8 +286,13 @@ int Fail(const absl::Status& status, int exit_status) {
 
 int Main(int argc, char** argv) {
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-  if (argc < 3 || argc > 5)
-    return Fail(absl::InvalidArgumentError("usage: soak FOLDER STEPS [THREADS [SEED]]"), 2);
+  if (argc < 3 || argc > 6)
+    return Fail(absl::InvalidArgumentError("usage: soak FOLDER STEPS [THREADS [SEED [GAME]]]"), 2);
+  std::vector<GameKind> kinds;
+  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority, GameKind::kSchedule}) {
+    if (argc < 6 || GameKindName(kind) == std::string(argv[5])) kinds.push_back(kind);
+  }
+  if (kinds.empty()) return Fail(absl::InvalidArgumentError("no such game"), 2);
   const auto steps = Number(argv[2], kAny);
   const auto threads = Number(argc > 3 ? argv[3] : "1", 1024);
   const auto seed = Number(argc > 4 ? argv[4] : "1", kAny);
@@ -253,7 +301,7 @@ int Main(int argc, char** argv) {
   }
   auto programs = ReadPrograms(argv[1]);
   if (!programs.ok()) return Fail(programs.status(), 2);
-  Soak soak(*std::move(programs), *steps, static_cast<uint64_t>(*seed));
+  Soak soak(*std::move(programs), std::move(kinds), *steps, static_cast<uint64_t>(*seed));
   const absl::Status status = soak.Run(static_cast<int>(*threads));
   return status.ok() ? 0 : Fail(status, 1);
 }

@@ -2,8 +2,8 @@
 
     python tests/campaigns/soak.py OUT [--steps N] [--hours N] [--build build/cpp]
 
-First the program `soak` of the build plays random games of both kinds on all bundled programs and
-levels until N steps are made, and judges every plan. Then vector environments of both games are
+First the program `soak` of the build plays random games of all kinds on all bundled programs and
+levels until N steps are made, and judges every plan. Then vector environments of the games are
 stepped through Python for N simulated hours: in an hour they make as many steps as PPO trains on
 (STEPS_A_SECOND). With 0 one of the two is left out. OUT keeps the lines of both. The exit status is
 1 if something is wrong, and if memory grows or results drift.
@@ -80,7 +80,7 @@ def _draw(wishes: np.ndarray, masks: np.ndarray) -> np.ndarray:
 
 
 def batches() -> list[Batch]:
-    """Both games, each mode that a trainer uses, with few and many programs."""
+    """All games, each mode that a trainer uses, with few and many programs."""
     levels = [level.load_program() for level in mg.levels("train")[:48]]
     known = [name for name in mg.program_names() if name.startswith("mlp")]
 
@@ -92,6 +92,7 @@ def batches() -> list[Batch]:
     return [
         batch("time", levels),
         batch("priority", levels),
+        batch("schedule", known),
         batch("time", known, autoreset_mode="SameStep", threads=2),
         batch("priority", known, assign="fixed", copy=False),
     ]

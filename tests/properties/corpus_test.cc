@@ -40,7 +40,7 @@ ProgramFile Load(const std::string& path) {
 
 // At least so many decisions at random of each game, over all programs.
 void PlayTheCorpusAtRandom(int64_t least) {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
+  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority, GameKind::kSchedule);
   const std::vector<std::string> files = CorpusFiles();
   REQUIRE(files.size() >= 44);
   const int64_t decisions_each = least / static_cast<int64_t>(files.size()) + 1;
@@ -60,8 +60,8 @@ void PlayTheCorpusAtRandom(int64_t least) {
         const int64_t expected = position->SavingOf(action);
         const auto step = position->Apply(action);
         if (!step.ok()) FAIL(step.status());
-        // The last decision of a priority game shows the stalls that were not known.
-        const bool shown = kind == GameKind::kPriority && position->IsTerminal();
+        // The last decision about residences shows the stalls that were not known.
+        const bool shown = kind != GameKind::kTime && position->IsTerminal();
         if (shown ? *step > expected : *step != expected)
           FAIL(files[f] << ": " << (*game)->ActionText(action) << " saves " << *step);
         saved += *step;
@@ -69,8 +69,9 @@ void PlayTheCorpusAtRandom(int64_t least) {
         ++decisions;
       }
       const Plan plan = position->ToPlan();
-      const Verdict verdict = Validate(*file.program, file.hardware, plan);
-      const auto report = Simulate((*game)->cost_model(), plan);
+      const std::shared_ptr<const Game> planned = position->PlannedGame();
+      const Verdict verdict = Validate(planned->program(), file.hardware, plan);
+      const auto report = Simulate(planned->cost_model(), plan);
       INFO(files[f] << ": " << verdict.message);
       REQUIRE(verdict.ok());
       REQUIRE(report.ok());

@@ -10,6 +10,7 @@
 #include "mallocgame/game/state.h"
 #include "tests/catch.h"
 #include "tests/replay/sample.h"
+#include "tests/support/dependences.h"
 #include "tests/support/play.h"
 
 namespace mallocgame {
@@ -108,14 +109,15 @@ TEST_CASE("random games on random programs replay, with every option") {
   Rng rng(5);
   for (int i = 0; i < 100; ++i) {
     const std::shared_ptr<const Program> program =
-        testing::RandomProgram(rng, {.roofline = i % 2 == 1});
+        testing::WithDependences(*testing::RandomProgram(rng, {.roofline = i % 2 == 1}));
     GameOptions options;
     options.min_buffer_bytes = i % 3;
     options.paper_actions = i % 4 == 0;
     options.keep_free = i % 5 == 0 ? 0.25 : 0.0;
-    if (i % 2 == 0) {
-      options.kind = GameKind::kPriority;
-      options.candidates = 1 + i % kMaxCandidates;
+    if (i % 3 > 0) {
+      options.kind = i % 3 == 1 ? GameKind::kPriority : GameKind::kSchedule;
+      options.candidates = 1 + i % kMaxScheduleCandidates;
+      if (i % 6 == 2) options.main_bytes = int64_t{1} << 40;
       options.bytes_weight = 0.5 * (i % 5);
       options.time_weight = 0.25 * (i % 9);
     }
@@ -164,6 +166,29 @@ TEST_CASE("a logged priority game says what differs, and names the version of it
   const auto back = ParseGameLog(SerializeGameLog(changed));
   REQUIRE(back.ok());
   CHECK(*back == changed);
+}
+
+TEST_CASE("a logged schedule game has the order, and says where it differs") {
+  Rng rng(4);
+  const auto program =
+      testing::WithDependences(*testing::RandomProgram(rng, {.instructions = 20, .loops = 0}));
+  GameOptions options;
+  options.kind = GameKind::kSchedule;
+  options.main_bytes = int64_t{1} << 40;
+  options.min_buffer_bytes = 0;
+  const auto game = *Game::Create(program, testing::TestHardware(16), options);
+  const GameLog log = *RecordGame(*game, RandomActions(*game, rng), "random", 3);
+  CHECK(log.rules_version == kScheduleRulesVersion);
+  REQUIRE(log.order.size() == static_cast<size_t>(program->ticks()));
+  GameLog changed = log;
+  std::swap(changed.order[0], changed.order[1]);
+  CHECK_THAT(Difference(changed, program), Contains("tick of the order 0 differs"));
+  changed = log;
+  changed.actions[0] = 16;
+  CHECK_THAT(Difference(changed, program), Contains("step 0 (the order of instructions)"));
+  changed = log;
+  changed.options.main_bytes = 1;
+  CHECK_THAT(std::string(ReplayLog(changed, program).status().message()), Contains("main_bytes"));
 }
 
 TEST_CASE("an action, a reward or an offset that was changed is named") {

@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/plan/validate.h"
+#include "mallocgame/schedule/instruction_order.h"
 #include "tests/catch.h"
+#include "tests/support/dependences.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
 
@@ -94,6 +96,37 @@ TEST_CASE("solvers that play either game play the priority game that they are gi
     REQUIRE(priority.ok());
     REQUIRE(priority->report.latency_ps <= greedy_ps);
   }
+}
+
+TEST_CASE("solvers that play the schedule game find a plan at an order of their own") {
+  Rng rng(8);
+  int64_t reordered = 0;
+  for (int n = 0; n < 20; ++n) {
+    const auto time_game = SmallGame(rng, 12);
+    const auto program = testing::WithDependences(time_game->program());
+    GameOptions options = time_game->options();
+    options.kind = GameKind::kSchedule;
+    const auto game = *Game::Create(program, time_game->hardware(), options);
+    SolveLimits limits;
+    limits.seconds = 0;
+    limits.evaluations = 60;
+    for (const char* name : {"greedy", "random"}) {
+      const auto result = Solve(name, {game, nullptr}, limits);
+      INFO(name << ": " << result.status());
+      REQUIRE(result.ok());
+      REQUIRE(result->game == game);
+      const auto made = Reordered(*program, result->order);
+      REQUIRE(made.ok());
+      REQUIRE(Validate(*made->program, game->hardware(), result->plan).ok());
+      REQUIRE(Solve(name, {game, nullptr}, limits)->plan == result->plan);
+      reordered += !std::is_sorted(result->order.begin(), result->order.end());
+    }
+    for (const char* name : {"rent", "exact", "anneal", "portfolio"}) {
+      REQUIRE_THAT(std::string(Solve(name, {game, nullptr}, limits).status().message()),
+                   Catch::Matchers::Contains("doesn't play the schedule game"));
+    }
+  }
+  CHECK(reordered > 3);
 }
 
 TEST_CASE("the same seed gives the same plan") {

@@ -5,6 +5,7 @@
 
 #include "mallocgame/base/rng.h"
 #include "tests/catch.h"
+#include "tests/support/dependences.h"
 #include "tests/support/forked.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
@@ -31,7 +32,7 @@ std::shared_ptr<const GameList> RandomGames(Rng& rng, size_t count,
                                             GameKind kind = GameKind::kTime) {
   std::vector<std::shared_ptr<const Game>> games;
   while (games.size() < count) {
-    auto game = MakeGame(RandomProgram(rng), /*paper=*/false, kind);
+    auto game = MakeGame(testing::WithDependences(*RandomProgram(rng)), /*paper=*/false, kind);
     if (!game->Start()->IsTerminal()) games.push_back(std::move(game));
   }
   auto list = GameList::Create(games, ObservationOptions{});
@@ -62,7 +63,7 @@ int64_t RandomLegal(const Position& position, Rng& rng) {
 
 TEST_CASE("a batch does what its environments do one by one, with any number of threads") {
   Rng rng(3);
-  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
+  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority, GameKind::kSchedule}) {
     for (const auto& [threads, autoreset] :
          {std::pair(1, Autoreset::kNextStep), std::pair(1, Autoreset::kSameStep),
           std::pair(3, Autoreset::kNextStep), std::pair(3, Autoreset::kSameStep)}) {

@@ -23,6 +23,8 @@ SPLIT: int
 MAX_CANDIDATES: int  # that a priority game may show
 RULES_VERSION: int  # goes up when a rule of the time game changes
 PRIORITY_RULES_VERSION: int  # of the priority game
+SCHEDULE_RULES_VERSION: int  # of the schedule game
+MAX_SCHEDULE_CANDIDATES: int  # of the schedule game
 OBSERVATION_VERSION: int  # goes up when what an observation says changes
 
 # Kinds of accesses: the column `kind` of Program.accesses.
@@ -448,13 +450,17 @@ class Game:
         candidates: int = 4,
         bytes_weight: float = 1.0,
         time_weight: float = 1.0,
+        main_bytes: int | None = None,
     ) -> None:
         """Makes a game.
 
         game: "time" asks about each access in the order of time. "priority" shows the most
         important open runs of accesses, `candidates` of them (1 to 51), and an action takes one and
         says how it is served. A run's importance is what it saves / (bytes^bytes_weight * time
-        held^time_weight), each weight in [0, 2].
+        held^time_weight), each weight in [0, 2]. "schedule" decides the order of instructions
+        first, and then is the priority game (`candidates` up to 47). main_bytes: the most main
+        memory that an order may need, as Program.main_memory["total_bytes"] counts it; None is what
+        the program's own order needs.
 
         hardware: None is the program's own. actions: "full", or "paper" without COPY_EARLY.
         min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the capacity
@@ -474,17 +480,26 @@ class Game:
         """The hardware that is played on."""
     @property
     def num_actions(self) -> int:
-        """4, or 3 without COPY_EARLY; in the priority game 5 for each candidate."""
+        """4, or 3 without COPY_EARLY.
+
+        In the priority game 5 for each candidate, and in the schedule game 17 more.
+        """
     @property
     def action_names(self) -> list[str]:
         """What each action is called.
 
         "Drop", "Copy", "NoCopy" and "CopyEarly"; in the priority game the mode and the candidate,
-        as in "Late 2".
+        as in "Late 2"; in the schedule game "Take 0", "Next" and so on before these.
         """
     @property
     def kind(self) -> str:
-        """ "time" or "priority"."""
+        """ "time", "priority" or "schedule"."""
+    @property
+    def main_bytes(self) -> int | None:
+        """The most main memory that an order of the schedule game may need.
+
+        None: what the program's own order needs.
+        """
     @property
     def candidates(self) -> int:
         """How many runs the priority game shows at a time."""
@@ -529,13 +544,14 @@ class State:
     def current_access(self) -> int | None:
         """The index in program.accesses of the access to decide.
 
-        None when the game is over, and in the priority game.
+        None when the game is over, and in the other games.
         """
     def asked_about(self) -> list[tuple[int, int]]:
         """Returns the accesses that are decided about now, as (first, last) in program.accesses.
 
         The time game's one access, twice. The priority game's candidates, runs of accesses of one
-        buffer each, the most important first. Empty when the game is over.
+        buffer each, the most important first; so does the schedule game, in State.program. Empty
+        when the game is over, and while the order is decided.
         """
     def apply(self, action: int) -> float:
         """Decides, and returns the reward: saved picoseconds / all-main picoseconds.
@@ -552,7 +568,22 @@ class State:
     def __deepcopy__(self, memo: dict[int, Any]) -> State:
         """Returns an independent copy."""
     def plan(self) -> Plan:
-        """Returns the plan so far; what is undecided is served from main memory."""
+        """Returns the plan so far; what is undecided is served from main memory.
+
+        It is a plan of State.program.
+        """
+    @property
+    def order(self) -> NDArray[np.int32] | None:
+        """int32 [ticks]: the schedule game's order that plan() is of; None in other games.
+
+        Program.reordered takes it.
+        """
+    @property
+    def program(self) -> Program:
+        """The program that plan() is of.
+
+        In the schedule game it is game.program with its instructions in `order`.
+        """
     def to_string(self) -> str:
         """Returns the position as text for people."""
 
@@ -783,6 +814,9 @@ class SolveResult:
     def order(self) -> NDArray[np.int32] | None:
         """int32 [ticks]: the order of instructions that was found; None: it was not asked for."""
     @property
+    def program(self) -> Program:
+        """The program that the plan is of: its instructions in `order` if that was asked for."""
+    @property
     def schedule(self) -> dict[str, Any] | None:
         """How the order of instructions was found; None if it was not asked for.
 
@@ -815,7 +849,7 @@ class GameLog:
         """The hardware that was played on."""
     @property
     def rules_version(self) -> int:
-        """The RULES_VERSION or PRIORITY_RULES_VERSION of the rules that were played."""
+        """The version of the rules that were played, of their game's own versions."""
     @property
     def solver(self) -> str:
         """The name of the solver that played; empty if it is not known."""
@@ -831,6 +865,9 @@ class GameLog:
     @property
     def plan(self) -> Plan:
         """The plan that the game comes to."""
+    @property
+    def order(self) -> NDArray[np.int32] | None:
+        """int32 [ticks]: the order that the plan is of, of a schedule game; None of others."""
     @property
     def report(self) -> Report:
         """Totals only: the arrays by tick are empty."""
@@ -1115,6 +1152,9 @@ def access_features() -> list[tuple[str, str]]:
 
 def candidate_features() -> list[tuple[str, str]]:
     """Returns (name, meaning) of each column of the part `candidates` of the priority game."""
+
+def unit_features() -> list[tuple[str, str]]:
+    """Returns (name, meaning) of each column of the part `units` of the schedule game."""
 
 def action_features(game: str = "time") -> list[tuple[str, str]]:
     """Returns (name, meaning) of each column of the part `actions`."""

@@ -45,14 +45,16 @@ def solve(
     out, for the solvers that start from games played at such prices: `rent` and `packing`.
 
     game: the game that solvers play which play one: "time" decides about accesses in the order of
-    time, "priority" places residences in the order of importance (docs/rules.md). None is "time",
-    but "priority" for `egrl`, the game that an agent was trained in, or the kind of the Game given.
+    time, "priority" places residences in the order of importance (docs/rules.md), "schedule"
+    decides the order of instructions and then does that (docs/schedule-game.md); its plan is of
+    `result.program`. None is "time", but "priority" for `egrl`, the game that an agent was trained
+    in, or the kind of the Game given.
     stop: asked some times a second; once it returns True, the solver ends with the best plan so
     far, and its status is "stopped" where it would have gone on.
-    order: whether the order of instructions is decided too (docs/schedule.md). The plan is then of
-    `result.game.program`, the program with its instructions in `result.order`; it is never slower
-    than the plan that the solver finds at the program's own order.
-    main_bytes: with order, the most main memory that an order may need, as
+    order: whether the order of instructions is searched too (docs/schedule.md). The plan is then of
+    `result.program`, the program with its instructions in `result.order`; it is never slower than
+    the plan that the solver finds at the program's own order.
+    main_bytes: with order, or in the schedule game, the most main memory that an order may need, as
     Program.main_memory["total_bytes"] counts it; None is what the program's own order needs.
 
     Ctrl-C ends the solver too, without a plan. InvalidInputError: there is no such solver, it does
@@ -67,8 +69,10 @@ def solve(
     if solver in AGENTS and all(other.name != solver for other in extra_solvers):
         extra_solvers = [*extra_solvers, _untrained(solver)]
     _arguments.instance("program", program, Program, Game)
-    if main_bytes is not None and not order:
-        raise InvalidInputError("solve: main_bytes limits other orders, so it needs order=True")
+    if main_bytes is not None and not order and game != "schedule":
+        raise InvalidInputError(
+            "solve: main_bytes limits other orders, so it needs order=True or game='schedule'"
+        )
     if isinstance(program, Game):
         for name, given in (("hardware", hardware), ("game", game)):
             if given is not None:
@@ -76,7 +80,13 @@ def solve(
         played = program
     else:
         own = next((other.game for other in extra_solvers if other.name == solver), "time")
-        played = Game(program, hardware=hardware, seed=seed, game=game or own)
+        played = Game(
+            program,
+            hardware=hardware,
+            seed=seed,
+            game=game or own,
+            main_bytes=main_bytes if game == "schedule" else None,
+        )
     return solve_game(
         played,
         solver,

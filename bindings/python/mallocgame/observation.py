@@ -15,6 +15,7 @@ from mallocgame._core import (
     node_features,
     observation_layout,
     scalar_features,
+    unit_features,
 )
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "node_features",
     "scalar_features",
     "settings_of",
+    "unit_features",
 ]
 
 # The settings of "compact": only the access or the candidates at hand, the actions, the scalars and

@@ -3,8 +3,9 @@
 Importing this module registers pyspiel.load_game("mallocgame", {"program": NAME}). It needs
 open_spiel. There are one player, perfect information and no chance; the utility is the return,
 1 - latency / all-main latency. The parameters are program (a bundled name, a level's or a .mgp
-path), hardware ("" is the program's own), actions ("full" or "paper"), game ("time" or "priority"),
-candidates (how many runs the priority game shows) and observation ("flat" or "compact").
+path), hardware ("" is the program's own), actions ("full" or "paper"), game ("time", "priority" or
+"schedule"), candidates (how many runs the priority game shows) and observation ("flat" or
+"compact").
 
 The observation tensor has the numbers of MallocGameEnv's observation, and rl_environment gives them
 to OpenSpiel's own agents. There is no tensor of the information state, as in OpenSpiel's own games

@@ -26,6 +26,7 @@ DEFAULTS: dict[str, Any] = {
     "time_weight": 1.0,
     "min_buffer_bytes": 16 << 10,
     "keep_free": 0.0,
+    "main_bytes": None,
 }
 
 

@@ -110,6 +110,7 @@ consteval size_t CandidateColumn(std::string_view name) {
 }
 consteval size_t ActionColumn(std::string_view name) { return ColumnOf(kActionFeatures, name); }
 consteval size_t ScalarColumn(std::string_view name) { return ColumnOf(kScalarFeatures, name); }
+static_assert(ActionColumn("legal") == kLegalColumn);
 constexpr int kCandidateColumns = std::size(kCandidateFeatures);
 constexpr int kActionColumns = std::size(kActionFeatures);
 constexpr int kScalarColumns = std::size(kScalarFeatures);
@@ -202,12 +203,12 @@ void PriorityObserver::MakeRows() {
   }
 }
 
-void PriorityObserver::Write(const PriorityState& state, float* out) const {
+void PriorityObserver::Write(const PriorityState& state, float* out, int left_out) const {
   const ActionSet legal = state.legal_actions();
   const int actions = game_.num_actions(), columns = options_.columns();
   const Pressure pressure = PressureOf(state);
   WriteCandidates(state, out);
-  out += (game_.options().candidates + options_.neighbours) * kCandidateColumns;
+  out += (game_.options().candidates + options_.neighbours) * kCandidateColumns + left_out;
   WriteActions(state, legal, pressure, out);
   out += actions * kActionColumns;
   if (columns > 0) {

@@ -20,6 +20,7 @@ namespace mallocgame {
 
 absl::Span<const Feature> PriorityActionFeatures();
 absl::Span<const Feature> PriorityScalarFeatures();
+inline constexpr int kLegalColumn = 0;  // of PriorityActionFeatures: whether the action is legal
 
 // Immutable: shared by threads.
 class PriorityObserver {
@@ -28,8 +29,9 @@ class PriorityObserver {
   PriorityObserver(const Game& game, const ObservationOptions& options,
                    std::shared_ptr<const PriceSums> prices);
 
-  // Writes the parts one after the other, as ObservationLayout has them.
-  void Write(const PriorityState& state, float* out) const;
+  // Writes the parts one after the other, as ObservationLayout has them, but leaves out so many
+  // numbers between the candidates and the actions.
+  void Write(const PriorityState& state, float* out, int left_out = 0) const;
 
  private:
   // Something in equal pieces of the all-main time, one behind the other.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <utility>
 
 namespace mallocgame {
 namespace {
@@ -20,6 +20,9 @@ int64_t SavingOf(const Game& game, const Decision& d) {
   return (time(0) - time(bit) + time(all & ~bit) - time(all)) / 2 * trips;
 }
 
+// The usual weight is 1, and pow takes time.
+double Power(double x, double weight) { return weight == 1 ? x : std::pow(x, weight); }
+
 }  // namespace
 
 PriorityTables::PriorityTables(const Game& game) : arrangement(game) {
@@ -30,6 +33,8 @@ PriorityTables::PriorityTables(const Game& game) : arrangement(game) {
     segment_of.push_back(static_cast<int32_t>(segment_begin.size()) - 1);
   }
   segment_begin.push_back(program.ticks());
+  // A run of several accesses is cut into two, so there are about twice as many as accesses.
+  runs.reserve(2 * tables.decisions.size());
   for (size_t b = 0; b < tables.buffers.size(); ++b) {
     const auto buffer = static_cast<int32_t>(b);
     roots.push_back(
@@ -87,8 +92,8 @@ void PriorityTables::Describe(Run& run) const {
   const GameOptions& options = arrangement.game.options();
   run.importance =
       static_cast<double>(run.saving_ps) /
-      (std::pow(static_cast<double>(tables.buffers[run.buffer].size_bytes), options.bytes_weight) *
-       std::pow(static_cast<double>(held_ps + 1), options.time_weight));
+      (Power(static_cast<double>(tables.buffers[run.buffer].size_bytes), options.bytes_weight) *
+       Power(static_cast<double>(held_ps + 1), options.time_weight));
   AddWishes(run);
 }
 
@@ -158,13 +163,18 @@ Tick PriorityTables::ConditionOrBodyEnd(Tick entry, Tick tick) const {
 }
 
 void PriorityTables::Sort() {
-  std::vector<int32_t> order(runs.size()), place(runs.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [this](int32_t a, int32_t b) {
-    return runs[a].importance > runs[b].importance;
-  });
+  // By falling importance, then as they stand. The keys stand apart, because runs are large.
+  std::vector<std::pair<double, int32_t>> keys;
+  keys.reserve(runs.size());
+  for (size_t r = 0; r < runs.size(); ++r)
+    keys.emplace_back(-runs[r].importance, static_cast<int32_t>(r));
+  std::sort(keys.begin(), keys.end());
+  std::vector<int32_t> order, place(runs.size());
+  order.reserve(runs.size());
+  for (const auto& [importance, run] : keys) order.push_back(run);
   for (size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<int32_t>(i);
   std::vector<Run> sorted;
+  sorted.reserve(runs.size());
   for (const int32_t r : order) sorted.push_back(runs[r]);
   for (size_t r = 0; r < sorted.size(); ++r) {
     for (int32_t& part : sorted[r].parts) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/search/decoder.h"
@@ -37,11 +38,10 @@ absl::StatusOr<std::vector<double>> ActionReturns(Position& position, const Pric
     const Intent open = OpenIntent(game);
     return ReturnsOf(position, [&] { PlayOn(position, open); });
   }
-  if (game.options().kind == GameKind::kPriority) {
+  if (game.options().kind != GameKind::kTime) {
     return absl::InvalidArgumentError(
-        "action_returns: found prices with a priority game, allowed: none; rent plays the time "
-        "game "
-        "only");
+        absl::StrCat("action_returns: found prices with the ", GameKindName(game.options().kind),
+                     " game, allowed: none; rent plays the time game only"));
   }
   auto& state = static_cast<State&>(position);
   MG_RETURN_IF_ERROR(ValidatePrices(game.program(), *prices));

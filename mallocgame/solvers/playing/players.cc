@@ -19,12 +19,13 @@ absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget) {
   const Game& game = *budget.best_game();
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
                       PlayActions(game, budget.best_actions()));
-  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(game, end->ToPlan()));
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*end->PlannedGame(), end->ToPlan()));
   if (result.report.latency_ps != end->latency_ps()) {
     return absl::InternalError(absl::StrCat(
         "game and simulator disagree on a plan for '", game.program().name(),
         "': ", end->latency_ps(), " ps and ", result.report.latency_ps, " ps; please report"));
   }
+  result.order = end->InstructionOrder();
   result.actions = budget.best_actions();
   result.game = budget.best_game();
   result.search = budget.best_search();

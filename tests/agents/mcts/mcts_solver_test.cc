@@ -45,7 +45,7 @@ TEST_CASE("finds the optimum of tiny programs, and nothing better") {
 }
 
 TEST_CASE("never worse than greedy, and the same for the same seed") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
+  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority, GameKind::kSchedule);
   const NamedSolver more[] = {MctsSolver()};
   Rng rng(8);
   for (int i = 0; i < 20; ++i) {
@@ -86,7 +86,7 @@ TEST_CASE("the priority game of a tiny program often ends as well as the best ti
 }
 
 TEST_CASE("a game comes with what its searches said") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
+  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority, GameKind::kSchedule);
   const NamedSolver more[] = {MctsSolver()};
   Rng rng(12);
   int whole = 0;

@@ -6,6 +6,7 @@
 
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
+#include "tests/support/dependences.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame::mcts {
@@ -17,8 +18,9 @@ inline std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions,
   GameOptions options;
   options.kind = kind;
   options.min_buffer_bytes = 0;
-  const auto program = mallocgame::testing::RandomProgram(
+  auto program = mallocgame::testing::RandomProgram(
       rng, {.instructions = instructions, .loops = 1, .branches = 0});
+  if (kind == GameKind::kSchedule) program = mallocgame::testing::WithDependences(*program);
   return *Game::Create(program, mallocgame::testing::TestHardware(6 + rng.Below(12)), options);
 }
 

@@ -66,9 +66,10 @@ def _replay(options: argparse.Namespace) -> int:
     with console.working(f"replaying {log.program_name}"):
         verdict = mg.replay(log, program)
         report = log.report
-        valid = mg.validate(program, log.plan, log.hardware)
+        ordered = program if log.order is None else program.reordered(log.order)
+        valid = mg.validate(ordered, log.plan, log.hardware)
         xla = reference(program, log.hardware)
-    row = plan_row(program, log.hardware, report, valid, xla, plan=log.plan)
+    row = plan_row(program, log.hardware, report, valid, xla, plan=log.plan, order=log.order)
     row |= {"solver": log.solver or None, "seed": log.seed}
     row |= {
         "same": verdict.same,

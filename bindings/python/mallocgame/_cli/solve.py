@@ -79,10 +79,10 @@ def add_limits(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--game",
-        choices=["time", "priority"],
+        choices=["time", "priority", "schedule"],
         help="what solvers play that play a game: time asks about accesses in the order of time, "
-        "order places residences in the order of importance (time; for a trained agent the game "
-        "that it was trained in)",
+        "order places residences in the order of importance, schedule decides the order of "
+        "instructions before (time; for a trained agent the game that it was trained in)",
     )
     command.add_argument(
         "--prices",
@@ -160,7 +160,7 @@ def _solve(options: argparse.Namespace) -> int:
             order=options.order,
             main_bytes=main_bytes,
         )
-        ordered = result.game.program
+        ordered = result.program
         verdict = mg.validate(ordered, result.plan, hardware)
         xla = reference(program, hardware)
         row = plan_row(

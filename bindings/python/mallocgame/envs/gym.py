@@ -1,10 +1,14 @@
-"""The two games as a Gymnasium environment.
+"""The games as a Gymnasium environment.
 
 The time game is made by gymnasium.make("mallocgame/MallocGame-v0", program="resnet50_b1.tpu_v4i"),
-the priority game by gymnasium.make("mallocgame/PriorityGame-v0", program="resnet50_b1.tpu_v4i").
+the priority game by gymnasium.make("mallocgame/PriorityGame-v0", program="resnet50_b1.tpu_v4i"),
+and the schedule game by gymnasium.make("mallocgame/ScheduleGame-v0",
+program="resnet50_b1.tpu_v4i").
 
 An action of the time game is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly; one of the priority game is
 5 * candidate + mode, of which 0 is Skip, 1 Late, 2 Early, 3 Preload and 4 Split (docs/rules.md).
+The schedule game has 17 actions before these, which decide the order of instructions first: 0 to 15
+take a unit that is shown, 16 shows the next ones (docs/schedule-game.md).
 Which of them are legal is in info["action_mask"] and action_masks(). The reward is the share of the
 all-main latency that the decision saves, so that a return is 1 - latency / all-main latency; with
 reward="score" a return is the score of the plan on its level. Episodes end by themselves; nothing
@@ -69,9 +73,10 @@ class MallocGameEnv(gymnasium.Env):
     docs/train.md says what they mean.
     actions: "full", or "paper" without CopyEarly.
     game: "time", or "priority" for the priority game, which shows the `candidates` most important
-    runs. bytes_weight, time_weight: what makes a run of the priority game important; as Game's.
+    runs, or "schedule", which decides the order of instructions before.
+    bytes_weight, time_weight: what makes a run of the priority game important; as Game's.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
-    min_buffer_bytes, keep_free: as Game's.
+    min_buffer_bytes, keep_free, main_bytes: as Game's.
     prices: "compiler", those that the program has, or "calibrated", as calibrated() makes them.
     reward: "saved", the share of the all-main latency; or "score", of levels only (docs/levels.md).
     render_mode: "ansi" (text) or "rgb_array" (a picture of fast memory, time by address).
@@ -101,6 +106,7 @@ class MallocGameEnv(gymnasium.Env):
         address_cells: int = 32,
         min_buffer_bytes: int = 16 << 10,
         keep_free: float = 0.0,
+        main_bytes: int | None = None,
         prices: str = "compiler",
         reward: str = "saved",
         render_mode: str | None = None,
@@ -116,6 +122,7 @@ class MallocGameEnv(gymnasium.Env):
             time_weight=time_weight,
             min_buffer_bytes=min_buffer_bytes,
             keep_free=keep_free,
+            main_bytes=main_bytes,
         )
         self.games = [one.game for one in several]
         self._names = [one.name for one in several]

@@ -112,6 +112,7 @@ class VectorEnv(GymnasiumVectorEnv):
         address_cells: int = 32,
         min_buffer_bytes: int = 16 << 10,
         keep_free: float = 0.0,
+        main_bytes: int | None = None,
         prices: str = "compiler",
         reward: str = "saved",
         assign: str = "drawn",
@@ -141,6 +142,7 @@ class VectorEnv(GymnasiumVectorEnv):
             time_weight=time_weight,
             min_buffer_bytes=min_buffer_bytes,
             keep_free=keep_free,
+            main_bytes=main_bytes,
         )
         self.games = [one.game for one in several]
         self._names = np.array([one.name for one in several], dtype=object)

@@ -25,6 +25,7 @@ from mallocgame.observation import (
     layout,
     scalar_features,
     settings_of,
+    unit_features,
 )
 from mallocgame.offline.episodes import ARRAYS, FACTS, OBSERVATIONS, Episode
 from mallocgame.programs import decode
@@ -135,13 +136,14 @@ def _new_index(episode: Episode) -> dict[str, Any]:
 
 def _parts(size: int, actions: int) -> list[dict[str, Any]]:
     """Returns what an observation of a size consists of; nothing where that is not known."""
-    for kind, game in itertools.product(OBSERVATIONS, ("time", "priority")):
+    for kind, game in itertools.product(OBSERVATIONS, ("time", "priority", "schedule")):
         parts = layout(settings_of(kind, {}), actions, game)
         if parts[-1].offset + math.prod(parts[-1].shape) != size:
             continue
         columns = {
             "accesses": access_features(),
             "candidates": candidate_features(),
+            "units": unit_features(),
             "actions": action_features(game),
             "scalars": scalar_features(game),
         }

@@ -14,14 +14,13 @@ def picture(state: State, width: int = 512, height: int = 256) -> np.ndarray:
     grey is later than now.
     """
     game = state.game
-    ticks, capacity = max(1, game.program.ticks), game.hardware.fast_bytes
+    program, capacity = state.program, game.hardware.fast_bytes
+    ticks = max(1, program.ticks)
     image = np.full((height, width, 3), style.rgb(style.PANEL), np.uint8)
     access = state.current_access()
     if access is not None:
-        image[:, int(game.program.accesses[access]["tick"] / ticks * width) :] = style.rgb(
-            style.GRID
-        )
-    sizes, plan = game.program.buffers["size_bytes"], state.plan()
+        image[:, int(program.accesses[access]["tick"] / ticks * width) :] = style.rgb(style.GRID)
+    sizes, plan = program.buffers["size_bytes"], state.plan()
     colours = [style.rgb(colour) for colour in style.KINDS.values()]
     for residence, kind in zip(plan.residences, residence_kinds(plan), strict=True):
         buffer = int(residence["buffer"])

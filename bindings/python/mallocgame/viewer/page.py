@@ -35,7 +35,7 @@ def make_page(
 ) -> str:
     """Makes the HTML text of the page.
 
-    shown: a plan, or a game, whose decisions can then be played.
+    shown: a plan, or a game, whose decisions can then be played; of a schedule game the end.
     against: another plan or game of the same program, to be compared.
     hardware: None is that of the game that is shown, else the program's own.
     bound: as mallocgame.bounds.bound's.
@@ -47,6 +47,15 @@ def make_page(
     """
     if hardware is None:
         hardware = shown.hardware if isinstance(shown, GameLog) else program.hardware
+    if isinstance(shown, GameLog) and shown.order is not None:
+        # Decisions about the order have no picture: its end is shown.
+        if against is not None:
+            raise InvalidInputError(
+                "view: found a schedule game against another plan, allowed: the game alone; they "
+                "are of different orders of instructions"
+            )
+        label = label or shown.solver or "game"
+        program, shown = program.reordered(shown.order), shown.plan
     subjects = [_subject(shown, program, hardware, label)]
     if against is not None:
         subjects.append(_subject(against, program, hardware, against_label))

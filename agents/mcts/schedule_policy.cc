@@ -1,0 +1,124 @@
+#include "agents/mcts/schedule_policy.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "mallocgame/base/error.h"
+#include "mallocgame/game/play_actions.h"
+#include "mallocgame/schedule/list_scheduling.h"
+#include "mallocgame/search/decoder.h"
+
+namespace mallocgame::mcts {
+namespace {
+
+constexpr int kMostServices = 4;       // that Change changes
+constexpr double kOrderChanges = 0.5;  // the share of changes that are of the order
+
+}  // namespace
+
+SchedulePolicy::SchedulePolicy(const Game& game, const Plan& plan) : game_(game) {
+  const ScheduleTables& tables = game.schedule_tables();
+  for (size_t u = 0; u < tables.all.size(); ++u) {
+    const GameUnit& unit = tables.all[u];
+    if (unit.works && tables.decided[unit.region] != 0) movable_.push_back(static_cast<int32_t>(u));
+  }
+  std::vector<double> best;
+  std::vector<ServedAccesses> best_served;
+  int64_t least = 0;
+  const auto consider = [&](const UnitOrder& order) {
+    intent_game_ = nullptr;
+    rank_.assign(tables.all.size(), 0);
+    for (size_t r = 0; r < order.size(); ++r) {
+      for (size_t place = 0; place < order[r].size(); ++place)
+        rank_[tables.first_unit[r] + order[r][place]] = static_cast<double>(place);
+    }
+    const std::unique_ptr<Position> position = game.Start();
+    PlayOn(*position);
+    if (!best.empty() && position->latency_ps() >= least) return;
+    least = position->latency_ps();
+    best = rank_;
+    best_served = served_;
+  };
+  consider(tables.units.ProgramOrder());
+  const OrderedGame& own = *tables.own;
+  const Intent like = ReadPlan(*own.game, plan);
+  for (size_t run = 0; run < like.size(); ++run) {
+    served_.push_back(ServedRun(*own.game, static_cast<int32_t>(run), like[run].mode,
+                                {own.own_buffer, own.own_access}));
+  }
+  consider(tables.units.ProgramOrder());
+  served_ = best_served;
+  for (int rule = 0; rule < kListRules && !movable_.empty(); ++rule)
+    consider(ListSchedule(tables.units, game.cost_model(), static_cast<ListRule>(rule)));
+  rank_ = std::move(best);
+  intent_game_ = nullptr;
+}
+
+// Takes units by rank until the order is decided.
+void SchedulePolicy::Order(ScheduleState& state) const {
+  while (state.placement() == nullptr) {
+    int best = -1;
+    for (int i = 0; i < std::ssize(state.fitting()); ++i) {
+      // Pages that were turned are gone.
+      if (state.PlaceOf(i).page < state.page()) continue;
+      if (best < 0 || rank_[state.fitting()[i]] < rank_[state.fitting()[best]]) best = i;
+    }
+    const auto [page, place] = state.PlaceOf(best);
+    while (state.page() < page) MG_CHECK(state.Apply(kNextUnits).ok());
+    MG_CHECK(state.Apply(place).ok());
+  }
+}
+
+const Intent& SchedulePolicy::IntentAt(const ScheduleState& state) {
+  const OrderedGame& ordered = state.ordered();
+  if (intent_game_ != ordered.game) {
+    intent_game_ = ordered.game;
+    intent_ = IntentOf(*ordered.game, served_, {ordered.own_buffer, ordered.own_access});
+  }
+  return intent_;
+}
+
+void SchedulePolicy::PlayOn(Position& position) {
+  auto& state = static_cast<ScheduleState&>(position);
+  Order(state);
+  const Intent& intent = IntentAt(state);
+  state.Place([&](PriorityState& placement) { mallocgame::PlayOn(placement, intent); });
+}
+
+void SchedulePolicy::Adopt(absl::Span<const uint8_t> actions) {
+  const auto end = PlayActions(game_, actions);
+  MG_CHECK(end.ok());
+  const auto& state = static_cast<const ScheduleState&>(**end);
+  // The order that the game came to: what main memory cuts short is not tried again.
+  const ScheduleTables& tables = state.tables();
+  const OrderedGame& ordered = state.ordered();
+  for (size_t place = 0; place < ordered.order.size(); ++place) {
+    const Tick tick = ordered.order[place];
+    const int32_t region = game_.program().region_at(tick);
+    const int32_t unit = tables.first_unit[region] + tables.units.unit_of(tick);
+    rank_[unit] = static_cast<double>(place);
+  }
+  served_.clear();
+  for (const PriorityState::Decided& decided : state.placement()->decided()) {
+    served_.push_back(ServedRun(*ordered.game, decided.run, static_cast<Mode>(decided.mode),
+                                {ordered.own_buffer, ordered.own_access}));
+  }
+  intent_game_ = nullptr;
+}
+
+void SchedulePolicy::Change(Rng& rng) {
+  if (!movable_.empty() && (served_.empty() || rng.Uniform() < kOrderChanges)) {
+    const int32_t unit = rng.Pick(movable_), other = rng.Pick(movable_);
+    rank_[unit] = rank_[other] + (rng.Below(2) == 0 ? -0.5 : 0.5);
+  } else if (!served_.empty()) {
+    constexpr Mode kModes[] = {Mode::kSkip, Mode::kLate, Mode::kEarly, Mode::kSplit, Mode::kOpen};
+    for (uint32_t n = 1 + rng.Below(kMostServices); n > 0; --n) {
+      ServedAccesses& one = served_[rng.Below(served_.size())];
+      one.mode = kModes[rng.Below(std::size(kModes))];
+      if (rng.Below(2) == 0) std::swap(one, served_[rng.Below(served_.size())]);
+    }
+  }
+  intent_game_ = nullptr;
+}
+
+}  // namespace mallocgame::mcts

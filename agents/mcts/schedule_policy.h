@@ -1,0 +1,49 @@
+// How a schedule game is played on: units by rank, then residences as an intent wants.
+#ifndef AGENTS_MCTS_SCHEDULE_POLICY_H_
+#define AGENTS_MCTS_SCHEDULE_POLICY_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "agents/mcts/rollout_policy.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/position.h"
+#include "mallocgame/game/schedule/schedule_state.h"
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/search/intent.h"
+#include "mallocgame/search/served.h"
+
+namespace mallocgame::mcts {
+
+class SchedulePolicy final : public BasePolicy {
+ public:
+  // Begins with the better one of greedy's placement at the program's own order and one like
+  // `plan`, a plan at that order; or with that placement at the order of a list scheduler
+  // (schedule/list_scheduling.h), if that is better. `game` must outlive the policy.
+  SchedulePolicy(const Game& game, const Plan& plan);
+
+  void PlayOn(Position& position) override;
+  void Adopt(absl::Span<const uint8_t> actions) override;
+  // Another place in the order for one unit, or another service for a few runs.
+  void Change(Rng& rng) override;
+
+ private:
+  void Order(ScheduleState& state) const;
+  const Intent& IntentAt(const ScheduleState& state);
+
+  const Game& game_;
+  // By unit (ScheduleTables::all). Of the units that can come next that of the least rank does.
+  std::vector<double> rank_;
+  std::vector<int32_t> movable_;  // units with a choice
+  std::vector<ServedAccesses> served_;
+  // What served_ is at the order that was played last.
+  std::shared_ptr<const Game> intent_game_;
+  Intent intent_;
+};
+
+}  // namespace mallocgame::mcts
+
+#endif  // AGENTS_MCTS_SCHEDULE_POLICY_H_
