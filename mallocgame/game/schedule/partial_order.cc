@@ -193,7 +193,7 @@ PartialOrder::Outlook PartialOrder::LookAhead() const {
   for (size_t b = 0; b < left_.size(); ++b) {
     if (left_[b] == tables_->uses[b]) unborn += tables_->bytes[b];
   }
-  ahead.certain = live_ + unborn <= tables_->limit_bytes;
+  ahead.certain = live_ + unborn <= tables_->sure_bytes;
   if (ahead.certain) return ahead;
   left = left_;
   int64_t live = live_;
@@ -245,7 +245,7 @@ PartialOrder::Outlook PartialOrder::LookAhead() const {
 // What stands before it in the program comes behind it, and has to do with what it leaves.
 bool PartialOrder::IsSure(int32_t unit, const Outlook& ahead) const {
   if (ahead.certain) return true;
-  const int64_t limit = tables_->limit_bytes;
+  const int64_t limit = tables_->sure_bytes;
   const size_t at = unit - tables_->first_unit[of(unit).region];
   if (ahead.behind[at] > limit) return false;
   const int64_t live = live_;

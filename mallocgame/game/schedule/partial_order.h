@@ -44,8 +44,8 @@ class PartialOrder {
   // its first region with a choice.
   bool Fits(int32_t unit) const;
   // Of ready units that fit: calls visit(unit, surely) for each in the program's order. `surely`:
-  // if it is taken, and then all else as it stands in the program, main memory stays within the
-  // limit, as a bound from above says.
+  // if it is taken, and then all else as it stands in the program, a bound from above says that
+  // main memory stays within the limit, but for fragmentation beyond that of the program's order.
   template <class Visit>
   void VisitFitting(const Visit& visit) const {
     const Outlook ahead = LookAhead();

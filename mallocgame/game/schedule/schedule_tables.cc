@@ -73,6 +73,7 @@ ScheduleTables::ScheduleTables(const Game& game, std::shared_ptr<const Game> pla
   const MainMemory needed = MainMemoryOf(program);
   const int64_t main_bytes = game.options().main_bytes;
   limit_bytes = main_bytes > 0 ? main_bytes - needed.fixed_bytes : needed.packed_bytes;
+  sure_bytes = limit_bytes - (needed.packed_bytes - needed.live_bytes);
 }
 
 void ScheduleTables::NumberUnits() {

@@ -96,6 +96,8 @@ struct ScheduleTables {
   std::vector<int64_t> bytes;  // by buffer
   std::vector<int32_t> uses;   // by buffer
   int64_t limit_bytes = 0;     // the most that may be needed at offsets
+  // The same less what fragmentation adds in the program's own order: what surely fits.
+  int64_t sure_bytes = 0;
   // The buffers of which a use begins at tick t, and ends behind it.
   absl::Span<const int32_t> Begin(Tick t) const { return Of(begins_, begin_first_, t); }
   absl::Span<const int32_t> End(Tick t) const { return Of(ends_, end_first_, t); }
