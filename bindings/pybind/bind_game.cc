@@ -200,7 +200,7 @@ void BindState(py::module_& module) {
           "plan", [](const StateHandle& s) { return s.position->ToPlan(); },
           "The Plan of the decisions so far, with everything undecided in main memory: a plan of "
           "State.program.")
-      .def_property_readonly("priority", &OrderOf,
+      .def_property_readonly("order", &OrderOf,
                              "int32 array [ticks]: the order of instructions that plan() is of "
                              "(Program.reordered), in the schedule game; None in others.")
       .def_property_readonly("program", &PlannedProgram,

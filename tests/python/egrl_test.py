@@ -7,7 +7,6 @@ import csv
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -83,20 +82,6 @@ def test_settings_are_named_and_checked(problem):
     ):
         with pytest.raises(mg.InvalidInputError, match=sentence):
             agents.Egrl(problem, config)
-
-
-def test_the_documented_defaults_are_the_true_ones():
-    defaults = {setting.name: setting.default for setting in agents.egrl_settings()}
-    table = (SOURCE_ROOT / "docs" / "egrl.md").read_text().partition("| setting | default |")[2]
-    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (\S+(?:, \S+)*) \|", table, re.MULTILINE)
-    documented = [
-        pair
-        for names, values in rows
-        for pair in zip(re.findall(r"\w+", names), values.split(", "), strict=True)
-    ]
-    assert len(documented) >= 12
-    for name, value in documented:
-        assert defaults[name] == {"true": "1", "false": "0"}.get(value, value), name
 
 
 @pytest.mark.parametrize("config", [{"gradient": False}, {"population": 0}, {"boltzmann_share": 0}])

@@ -125,7 +125,7 @@ def test_prices_must_fit():
         mg.action_returns(state, mg.bounds.Prices([1.0]))
     order = mg.Game(program, game="priority").initial_state()
     assert np.isfinite(mg.action_returns(order)).sum() == order.legal_mask().sum()
-    with pytest.raises(mg.InvalidInputError, match="prices with a priority game"):
+    with pytest.raises(mg.InvalidInputError, match="prices with the priority game"):
         mg.action_returns(order, mg.bounds.Prices(np.ones(program.ticks)))
 
 
@@ -179,7 +179,7 @@ def test_the_environment_gives_the_same(episodes):
 
 def test_games_about_small_buffers_are_recorded_as_they_were_played(episodes):
     small = [episode for episode in episodes if episode.min_buffer_bytes < 16 << 10]
-    assert {episode.level for episode in small} == {WAVERNN}
+    assert WAVERNN in {episode.level for episode in small}
     assert {episode.behaviour for episode in small} <= {"rent", "anneal:30"} and small
 
 
