@@ -73,6 +73,28 @@ def test_from_levels_to_a_judged_submission(tmp_path):
     assert "plans" in table and "no plan" in table
 
 
+def test_from_plans_to_a_judged_submission(tmp_path):
+    pytest.importorskip("torch", reason="Torch isn't installed: pip install 'mallocgame[agents]'")
+    pytest.importorskip(
+        "rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]"
+    )
+    script, kept = str(ROOT / "examples" / "clone_levels.py"), ["--demonstrations", "kept.npz"]
+    output = run(script, "first", *kept, "--levels", "12", folder=tmp_path)
+    losses = [float(loss) for loss in re.findall(r"held-out loss (\S+)", output)]
+    assert min(losses) < losses[0]
+    run(script, "again", *kept, folder=tmp_path)  # with the same demonstrations
+    plans = sorted(path.name for path in (tmp_path / "first").glob("*.json"))
+    assert plans
+    assert all(
+        (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+        for name in plans
+    )
+    name, *arguments = output.splitlines()[-1].split()
+    assert name == "mallocgame"
+    table = run("-m", "mallocgame", *arguments, folder=tmp_path)
+    assert "first" in table and "no plan" in table
+
+
 def test_graph_network(tmp_path):
     pytest.importorskip(
         "torch_geometric", reason="torch_geometric isn't installed: pip install 'mallocgame[rl]'"

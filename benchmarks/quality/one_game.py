@@ -1,0 +1,156 @@
+"""Trains policies that play one game of each level, and compares them with cheap players.
+
+    python benchmarks/quality/one_game.py FOLDER [--split validation] [--stake 2] [--seeds 5]
+                                          [--steps 700000] [--jobs 2]
+
+cloning is examples/clone_levels.py and PPO examples/sb3_levels.py, each with the seeds 0, 1 ...;
+they play the fine game, and so does greedy:fine. styles plays its first rule. The demonstrations
+are made once, FOLDER/demonstrations.npz. FOLDER/METHOD/SEED is a submission with the plans of both
+splits, finished when it has seconds.txt, so that it goes on where it stopped. Prints
+the interquartile mean of the scores (0 greedy, 1 best known) with its 95 % interval over levels and
+seeds, the same of the differences to greedy:fine, level by level, the geometric mean of the
+speed-up over greedy, and the share of games that are faster, and slower, than those of greedy:fine.
+Needs mallocgame[rl,benchmark].
+"""
+
+import argparse
+import concurrent.futures
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import mallocgame as mg
+from mallocgame._levels.judging import judge_submission
+from mallocgame._levels.scores import Interval, interquartile_mean, score
+
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
+CONTROL, LEARNERS = "greedy:fine", ("cloning", "PPO")
+METHODS = (CONTROL, "styles", *LEARNERS)
+SPLITS = ("validation", "test")
+FINE: dict[str, Any] = {  # the fine game, as the examples have it
+    "game": "priority",
+    "candidates": 1,
+    "min_buffer_bytes": 512,
+    "bytes_weight": 0.0,
+    "time_weight": 0.5,
+}
+TIMED = "seconds.txt"  # how long a method took; it is written last
+
+
+def command(method: str, folder: pathlib.Path, seed: int, steps: int) -> list[str]:
+    """Returns how an example trains, and plays both splits."""
+    if method == "PPO":
+        return ["sb3_levels.py", str(folder), str(steps), str(seed), *SPLITS]
+    kept = folder.parents[1] / "demonstrations.npz"
+    return [
+        *("clone_levels.py", str(folder), "--seed", str(seed)),
+        *("--demonstrations", str(kept)),
+        *(part for split in SPLITS for part in ("--split", split)),
+    ]
+
+
+def solve(method: str, folder: pathlib.Path) -> None:
+    """Writes the plans of a solver that plays one game."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for level in [level for split in SPLITS for level in mg.levels(split)]:
+        game = level.game(**FINE) if method == CONTROL else level.game()
+        solver = "greedy" if method == CONTROL else method
+        result = mg.solve(game, solver, seconds=0, evaluations=1)
+        if result.evaluations > 1:
+            raise SystemExit(f"{method} on {level.name}: found {result.evaluations} games")
+        mg.save_plan(result.plan, game.program, folder / f"{level.name}.json")
+
+
+def make(method: str, folder: pathlib.Path, seed: int, steps: int) -> None:
+    """Makes a submission, if it isn't finished."""
+    if (folder / TIMED).exists():
+        return
+    begin = time.monotonic()
+    if method in LEARNERS:
+        script, *arguments = command(method, folder, seed, steps)
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        subprocess.run(
+            [sys.executable, str(EXAMPLES / script), *arguments], check=True, env=environment
+        )
+    else:
+        solve(method, folder)
+    (folder / TIMED).write_text(f"{time.monotonic() - begin:.0f}\n", encoding="utf-8")
+
+
+def latencies(folders: Sequence[pathlib.Path], levels: Sequence[mg.Level]) -> NDArray[np.int64]:
+    """Returns what the submissions reach, [seeds, levels]. Every plan must be there and valid."""
+    runs = [judge_submission(folder, levels) for folder in folders]
+    for problem in [f"{run.plan}: {run.problem}" for own in runs for run in own if run.problem]:
+        raise SystemExit(problem)
+    return np.array([[run.latency_ps for run in own] for own in runs])
+
+
+def text(interval: Interval) -> str:
+    return f"{interval.mean:.3f} ({interval.low:.3f} to {interval.high:.3f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--split", choices=SPLITS, default="validation")
+    parser.add_argument("--stake", type=float, default=2.0, help="percent, as of the benchmark")
+    parser.add_argument("--methods", default=",".join(METHODS), help=f"of {', '.join(METHODS)}")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=700_000, help="of PPO")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+
+    methods = [CONTROL] + [one for one in options.methods.split(",") if one != CONTROL]
+    folders = {
+        method: [
+            options.folder / method.replace(":", "_") / str(seed)
+            for seed in range(options.seeds if method in LEARNERS else 1)
+        ]
+        for method in methods
+    }
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        made = [
+            pool.submit(make, method, folder, seed, options.steps)
+            for method in methods
+            for seed, folder in enumerate(folders[method])
+        ]
+        for one in made:
+            one.result()
+
+    levels = [one for one in mg.levels(options.split) if one.gain >= 1 + options.stake / 100]
+    greedy = np.array([level.greedy_ps for level in levels])
+    found = {method: latencies(own, levels) for method, own in folders.items()}
+    scores = {
+        method: np.array(
+            [[score(level, int(ps)) for level, ps in zip(levels, row, strict=True)] for row in rows]
+        )
+        for method, rows in found.items()
+    }
+    print(f"{options.split}, {len(levels)} levels with {options.stake:g} % at stake")
+    print("| player | seeds | score | less greedy:fine | speed-up | faster | slower | seconds |")
+    print("| --- | --: | --: | --: | --: | --: | --: | --: |")
+    for method, rows in found.items():
+        seconds = [int((folder / TIMED).read_text()) for folder in folders[method]]
+        print(
+            f"| {method} | {len(rows)} | {text(interquartile_mean(scores[method]))}"
+            f" | {text(interquartile_mean(scores[method] - scores[CONTROL]))}"
+            f" | {math.exp(np.log(greedy / rows).mean()):.3f}"
+            f" | {(rows < found[CONTROL]).mean():.0%} | {(rows > found[CONTROL]).mean():.0%}"
+            f" | {np.median(seconds):.0f} |"
+        )
+    for method in found:
+        each = [interquartile_mean(row[None]).mean for row in scores[method]]
+        print(f"{method}: each seed {', '.join(f'{one:.3f}' for one in each)}")
+
+
+if __name__ == "__main__":
+    main()
