@@ -38,17 +38,17 @@ def demonstrate(level: mg.Level, games: int = 1000) -> list[np.ndarray]:
         # Runs are placed in another order here, so that a place may be taken.
         wanted = (modes.get(state.asked_about()[0], mg.LATE), mg.LATE, mg.SPLIT, mg.SKIP)
         mode = next(mode for mode in wanted if mode in state.legal_actions())
-        rows.append(observer.observe(state))
-        chosen.append(mode)
+        if len(state.legal_actions()) > 1:
+            rows.append(observer.observe(state))
+            chosen.append(mode)
         state.apply(mode)
     return [np.array(rows, np.float16), np.array(chosen)]
 
 
-def demonstrations(path: pathlib.Path, levels: int, jobs: int) -> list[np.ndarray]:
+def demonstrations(path: pathlib.Path, every: int, jobs: int) -> list[np.ndarray]:
     """Returns observations, modes and families of all decisions; from the file, if it is there."""
     if not path.exists():
-        scored = mg.levels("train", scored=True)
-        scored = scored[:: max(1, len(scored) // levels)]
+        scored = mg.levels("train", scored=True)[::every]
         with multiprocessing.Pool(jobs) as pool:
             found = pool.map(demonstrate, scored, chunksize=1)
         families = [[level.family] * len(two[1]) for level, two in zip(scored, found, strict=True)]
@@ -60,7 +60,7 @@ def logits(policy: torch.nn.Module, observations: torch.Tensor) -> torch.Tensor:
     return torch.where(observations[:, -MODES:] > 0, policy(observations), -1e9)
 
 
-def clone(data: list[np.ndarray], epochs: int = 12, batch: int = 512) -> torch.nn.Module:
+def clone(data: list[np.ndarray], epochs: int = 6, batch: int = 512) -> torch.nn.Module:
     """Returns the policy of the epoch that fits the held-out families best."""
     held = np.isin(data[2], HELD_OUT)
     rows, modes = (torch.from_numpy(part[~held]) for part in data[:2])
@@ -104,12 +104,12 @@ if __name__ == "__main__":
     parser.add_argument("--demonstrations", type=pathlib.Path, default="demonstrations.npz")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--split", action="append", choices=("validation", "test"))
-    parser.add_argument("--levels", type=int, default=9999, help="of train, about so many")
+    parser.add_argument("--every", type=int, default=1, help="of so many levels of train")
     parser.add_argument("--jobs", type=int, default=1, help="processes that anneal")
     options = parser.parse_args()
     torch.set_num_threads(1)  # The network is small, so threads would wait for each other.
     torch.manual_seed(options.seed)
-    policy = clone(demonstrations(options.demonstrations, options.levels, options.jobs))
+    policy = clone(demonstrations(options.demonstrations, options.every, options.jobs))
     options.folder.mkdir(parents=True, exist_ok=True)
     torch.save(policy.state_dict(), options.folder / "policy.pt")
     for split in options.split or ["validation"]:

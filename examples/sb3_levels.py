@@ -14,8 +14,8 @@ from sb3_contrib import MaskablePPO
 import mallocgame as mg
 from mallocgame.sb3 import SB3VecEnv
 
-folder, steps, seed, *splits = [*sys.argv[1:], *["ppo_plans", "500000", "0"][len(sys.argv) - 1 :]]
-# The fine game: greedy scores 0.70 in it, and 0.41 with the defaults.
+folder, steps, seed, *splits = [*sys.argv[1:], *["ppo_plans", "300000", "0"][len(sys.argv) - 1 :]]
+# The fine game.
 settings: dict[str, Any] = {
     "game": "priority",
     "candidates": 1,
@@ -26,9 +26,18 @@ settings: dict[str, Any] = {
 }
 torch.set_num_threads(1)  # The network is small, so threads would wait for each other.
 
-envs = SB3VecEnv(64, mg.levels("train", scored=True), reward="score", **settings)
+envs = SB3VecEnv(64, mg.levels("train", scored=True), **settings)
 model = MaskablePPO(
-    "MlpPolicy", envs, n_steps=64, batch_size=512, gamma=1.0, seed=int(seed), device="cpu"
+    "MlpPolicy",
+    envs,
+    learning_rate=1e-3,
+    n_steps=64,
+    batch_size=512,
+    n_epochs=5,
+    gamma=1.0,  # A return is no discounted one, and stalls are charged at the end of a game.
+    gae_lambda=1.0,
+    seed=int(seed),
+    device="cpu",
 )
 model.learn(int(steps))
 

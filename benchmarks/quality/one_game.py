@@ -1,7 +1,7 @@
 """Trains policies that play one game of each level, and compares them with cheap players.
 
     python benchmarks/quality/one_game.py FOLDER [--split validation] [--stake 2] [--seeds 5]
-                                          [--steps 700000] [--jobs 2]
+                                          [--steps 300000] [--jobs 2]
 
 cloning is examples/clone_levels.py and PPO examples/sb3_levels.py, each with the seeds 0, 1 ...;
 they play the fine game, and so does greedy:fine. styles plays its first rule. The demonstrations
@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--stake", type=float, default=2.0, help="percent, as of the benchmark")
     parser.add_argument("--methods", default=",".join(METHODS), help=f"of {', '.join(METHODS)}")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=700_000, help="of PPO")
+    parser.add_argument("--steps", type=int, default=300_000, help="of PPO")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

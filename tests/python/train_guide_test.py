@@ -79,7 +79,7 @@ def test_from_plans_to_a_judged_submission(tmp_path):
         "rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]"
     )
     script, kept = str(ROOT / "examples" / "clone_levels.py"), ["--demonstrations", "kept.npz"]
-    output = run(script, "first", *kept, "--levels", "12", folder=tmp_path)
+    output = run(script, "first", *kept, "--every", "200", folder=tmp_path)
     losses = [float(loss) for loss in re.findall(r"held-out loss (\S+)", output)]
     assert min(losses) < losses[0]
     run(script, "again", *kept, folder=tmp_path)  # with the same demonstrations
