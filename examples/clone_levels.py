@@ -88,10 +88,9 @@ def clone(data: list[np.ndarray], epochs: int = 6, batch: int = 512) -> torch.nn
 
 
 @torch.no_grad()
-def play(policy: torch.nn.Module, level: mg.Level) -> mg.Plan:
+def play(policy: torch.nn.Module, game: mg.Game) -> mg.Plan:
     """Plays one game, in which each mode is the most likely one."""
-    state = level.game(game="priority", **FINE).initial_state()
-    observer = mg.Observer(state.game, COMPACT)
+    state, observer = game.initial_state(), mg.Observer(game, COMPACT)
     while not state.is_terminal():
         observation = torch.from_numpy(observer.observe(state))
         state.apply(int(logits(policy, observation[None]).argmax()))
@@ -114,6 +113,7 @@ if __name__ == "__main__":
     torch.save(policy.state_dict(), options.folder / "policy.pt")
     for split in options.split or ["validation"]:
         for level in mg.levels(split):
-            path = options.folder / f"{level.name}.json"
-            mg.save_plan(play(policy, level), level.load_program(), path)
+            game = level.game(game="priority", **FINE)
+            plan = play(policy, game)
+            mg.save_plan(plan, game.program, options.folder / f"{level.name}.json")
         print(f"mallocgame benchmark --submission {options.folder} --split {split}")

@@ -22,26 +22,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch.nn import Linear, ReLU, Sequential
 
 import mallocgame as mg
 from mallocgame._levels.judging import judge_submission
 from mallocgame._levels.scores import Interval, interquartile_mean, score
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
+from clone_levels import FINE, play
+
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 CONTROL, LEARNERS = "greedy:fine", ("cloning", "PPO")
 METHODS = (CONTROL, "styles", *LEARNERS)
 SPLITS = ("validation", "test")
-FINE: dict[str, Any] = {  # the fine game, as the examples have it
-    "game": "priority",
-    "candidates": 1,
-    "min_buffer_bytes": 512,
-    "bytes_weight": 0.0,
-    "time_weight": 0.5,
-}
 TIMED = "seconds.txt"  # how long a method took; it is written last
 
 
@@ -61,7 +58,7 @@ def solve(method: str, folder: pathlib.Path) -> None:
     """Writes the plans of a solver that plays one game."""
     folder.mkdir(parents=True, exist_ok=True)
     for level in [level for split in SPLITS for level in mg.levels(split)]:
-        game = level.game(**FINE) if method == CONTROL else level.game()
+        game = level.game(game="priority", **FINE) if method == CONTROL else level.game()
         solver = "greedy" if method == CONTROL else method
         result = mg.solve(game, solver, seconds=0, evaluations=1)
         if result.evaluations > 1:
@@ -91,6 +88,23 @@ def latencies(folders: Sequence[pathlib.Path], levels: Sequence[mg.Level]) -> ND
     for problem in [f"{run.plan}: {run.problem}" for own in runs for run in own if run.problem]:
         raise SystemExit(problem)
     return np.array([[run.latency_ps for run in own] for own in runs])
+
+
+def game_ms(folder: pathlib.Path, levels: Sequence[mg.Level]) -> tuple[int, NDArray[np.float64]]:
+    """Returns how many parameters a cloned policy has, and how long a game of each level takes."""
+    weights = torch.load(folder / "policy.pt")
+    shapes = [one.shape for name, one in weights.items() if name.endswith("weight")]
+    layers = [layer for ends, starts in shapes for layer in (Linear(starts, ends), ReLU())]
+    policy = Sequential(*layers[:-1])
+    policy.load_state_dict(weights)
+    torch.set_num_threads(1)
+    took = []
+    for level in levels:
+        game = level.game(game="priority", **FINE)
+        begin = time.process_time()
+        play(policy, game)
+        took.append(1000 * (time.process_time() - begin))
+    return sum(one.numel() for one in weights.values()), np.array(took)
 
 
 def text(interval: Interval) -> str:
@@ -150,6 +164,12 @@ def main() -> None:
     for method in found:
         each = [interquartile_mean(row[None]).mean for row in scores[method]]
         print(f"{method}: each seed {', '.join(f'{one:.3f}' for one in each)}")
+    if "cloning" in found:
+        parameters, took = game_ms(folders["cloning"][0], levels)
+        print(
+            f"cloning: {parameters:,} parameters, a game takes {np.median(took):.1f} ms in the"
+            f" median and {took.mean():.1f} ms in the mean"
+        )
 
 
 if __name__ == "__main__":
