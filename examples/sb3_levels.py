@@ -14,7 +14,7 @@ from sb3_contrib import MaskablePPO
 import mallocgame as mg
 from mallocgame.sb3 import SB3VecEnv
 
-folder, steps, seed, *splits = [*sys.argv[1:], *["ppo_plans", "300000", "0"][len(sys.argv) - 1 :]]
+folder, steps, seed, *splits = [*sys.argv[1:], *["ppo_plans", "900000", "0"][len(sys.argv) - 1 :]]
 # The fine game.
 settings: dict[str, Any] = {
     "game": "priority",
