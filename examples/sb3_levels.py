@@ -15,7 +15,7 @@ import mallocgame as mg
 from mallocgame.sb3 import SB3VecEnv
 
 folder, steps, seed, *splits = [*sys.argv[1:], *["ppo_plans", "900000", "0"][len(sys.argv) - 1 :]]
-# The fine game.
+# The fine game: one run at a time, small buffers too, in an order that fits most levels.
 settings: dict[str, Any] = {
     "game": "priority",
     "candidates": 1,
