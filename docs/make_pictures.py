@@ -221,6 +221,24 @@ def pieces(program: mg.Program, plan: mg.Plan):
             yield residence["begin"], end, low, low + sizes[residence["buffer"]], kind
 
 
+def draw_pieces(axes, state: mg.State) -> None:
+    """Draws what the plan so far has in fast memory, in axes of the whole of it."""
+    program, colours = state.game.program, list(style.KINDS.values())
+    for begin, end, low, high, kind in pieces(program, state.plan()):
+        axes.add_patch(
+            Rectangle(
+                (begin, low / 2**20),
+                end - begin,
+                (high - low) / 2**20,
+                facecolor=colours[kind],
+                edgecolor=style.PANEL,
+                linewidth=0.5,
+            )
+        )
+    axes.set_xlim(0, program.ticks)
+    axes.set_ylim(0, state.game.hardware.fast_bytes / 2**20)
+
+
 def priority_game_picture(path: pathlib.Path) -> None:
     """Greedy's priority game after some decisions and at its end."""
     program = mg.load_program("muzero_unroll_b32.tpu_v4i_16mib")
@@ -235,21 +253,7 @@ def priority_game_picture(path: pathlib.Path) -> None:
         ):
             for action in actions[state.num_decisions : until]:
                 state.apply(int(action))
-            plan = state.plan()
-            colours = list(style.KINDS.values())
-            for begin, end, low, high, kind in pieces(program, plan):
-                axes.add_patch(
-                    Rectangle(
-                        (begin, low / 2**20),
-                        end - begin,
-                        (high - low) / 2**20,
-                        facecolor=colours[kind],
-                        edgecolor=style.PANEL,
-                        linewidth=0.5,
-                    )
-                )
-            axes.set_xlim(0, program.ticks)
-            axes.set_ylim(0, game.hardware.fast_bytes / 2**20)
+            draw_pieces(axes, state)
             axes.set_title(f"{until} decisions: {state.latency_ps / 1e6:,.0f} µs")
             axes.set_xlabel("tick")
         figure.axes[0].set_ylabel("address in MiB")
@@ -273,25 +277,11 @@ def game_film(path: pathlib.Path) -> None:
 
 def film_frame(state: mg.State, xla_ps: int) -> Image.Image:
     """Fast memory over the program, with the latency if everything else stayed in main memory."""
-    program, plan = state.game.program, state.plan()
-    kinds = dict(zip(style.KINDS, style.KINDS.values(), strict=True))
     with matplotlib.rc_context(style.matplotlib_style()):
         figure = Figure(figsize=(7.6, 3.2), dpi=100, layout="constrained")
         canvas = FigureCanvasAgg(figure)
         axes = figure.subplots()
-        for begin, end, low, high, kind in pieces(program, plan):
-            axes.add_patch(
-                Rectangle(
-                    (begin, low / 2**20),
-                    end - begin,
-                    (high - low) / 2**20,
-                    facecolor=list(kinds.values())[kind],
-                    edgecolor=style.PANEL,
-                    linewidth=0.5,
-                )
-            )
-        axes.set_xlim(0, program.ticks)
-        axes.set_ylim(0, state.game.hardware.fast_bytes / 2**20)
+        draw_pieces(axes, state)
         axes.set_xlabel("instruction")
         axes.set_ylabel("fast memory, MiB")
         axes.set_title(
@@ -301,8 +291,8 @@ def film_frame(state: mg.State, xla_ps: int) -> Image.Image:
             loc="left",
         )
         axes.legend(
-            handles=[Rectangle((0, 0), 1, 1, color=colour) for colour in kinds.values()],
-            labels=list(kinds),
+            handles=[Rectangle((0, 0), 1, 1, color=colour) for colour in style.KINDS.values()],
+            labels=list(style.KINDS),
             loc="upper right",
             fontsize="small",
         )

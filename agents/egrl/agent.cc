@@ -100,11 +100,8 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   std::shared_ptr<const Game> played = problem.game;
   if (game.options().kind == GameKind::kPriority) {
     // With fewer candidates a run has its turn later than its map says.
-    std::optional<FollowedPlan> first;
-    if (!budget.HasFewGames()) first = StartingPlan(game, budget.deadline().Share(kStarting));
     const GameStart best =
-        PriorityStarts(*GameShowing(game, kMaxCandidates), first ? &*first : nullptr,
-                       budget.deadline().Share(2 * kStarting))[0];
+        StartsWithin(*GameShowing(game, kMaxCandidates), budget, kStarting, 2 * kStarting)[0];
     played = best.game;
     PriorityState state(played);
     PlayOn(state, best.intent);

@@ -13,7 +13,6 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -239,17 +238,13 @@ void PlayTimeGame(const Game& game, Rng& rng, Budget& budget) {
   PlayGames(game, policy, fine != nullptr ? kCoarseShare : 1.0, rng, budget);
   if (fine == nullptr || budget.Exhausted()) return;
   RolloutPolicy fine_policy(*fine, policy.intent());
-  budget.deadline().Played();  // the same decisions in another game
+  budget.Looked();  // the same decisions in another game
   PlayGames(*fine, fine_policy, 1.0, rng, budget);
 }
 
 // Plays the priority game, among those that differ in what is important, that begins best.
 void PlayPriorityGame(const Game& game, Rng& rng, Budget& budget) {
-  std::optional<FollowedPlan> first;
-  if (!budget.HasFewGames()) first = StartingPlan(game, budget.deadline().Share(kStartShare));
-  GameStart start = std::move(
-      PriorityStarts(game, first ? &*first : nullptr, budget.deadline().Share(kStartShare))
-          .front());
+  GameStart start = std::move(StartsWithin(game, budget, kStartShare, kStartShare).front());
   RolloutPolicy policy(*start.game, std::move(start.intent));
   PlayGames(*start.game, policy, 1.0, rng, budget);
 }

@@ -13,11 +13,6 @@ namespace {
 
 constexpr size_t kRememberedPrices = 2048;  // of each thread
 
-uint64_t NextId() {
-  static std::atomic<uint64_t> last{0};
-  return ++last;
-}
-
 bool Inside(const Region& region, Tick tick) { return region.begin <= tick && tick < region.end; }
 bool IsLoopRegion(const Region& region) {
   return region.kind == RegionKind::kLoopBody || region.kind == RegionKind::kLoopCondition;
@@ -199,6 +194,11 @@ void MovePrices(const Game& game, const GameTables& known, absl::Span<const Tick
 
 }  // namespace
 
+uint64_t NextTablesId() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
 bool CarriedAround(const Program& program, BufferId buffer, Tick tick) {
   for (AccessId id : program.accesses_of(buffer)) {
     const Access& access = program.access(id);
@@ -246,7 +246,7 @@ const Decision* GameTables::ReplacedWrite(const Decision& d,
 }
 
 GameTables::GameTables(const Game& game, const GameTables* known, absl::Span<const Tick> order)
-    : id(NextId()), reserved(game.program()) {
+    : id(NextTablesId()), reserved(game.program()) {
   const Program& program = game.program();
   AddDecisions(game, *this);
   LinkPlainCopies(program, *this);

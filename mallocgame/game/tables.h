@@ -14,6 +14,10 @@
 
 namespace mallocgame {
 
+// A number for tables of a game that no others of the process have, so that what a thread remembers
+// of them is known by it.
+uint64_t NextTablesId();
+
 // An access that the game may ask about. Decisions stand in the order of Program::accesses().
 struct Decision {
   AccessId access;

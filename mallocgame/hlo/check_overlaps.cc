@@ -72,15 +72,17 @@ class OverlapChecker {
   // Whether the two are made in branches of which one runs only. What a branch returns lives until
   // the conditional ends, behind the other branches.
   bool InOtherBranch(const Value& other, const Value& next) const {
-    return !IsWithin(other, RegionOf(next)) && !IsWithin(next, RegionOf(other));
-  }
-
-  const Region& RegionOf(const Value& value) const {
-    return written_.schedule.regions[written_.schedule.ticks[value.lifetime.begin].region];
-  }
-
-  static bool IsWithin(const Value& value, const Region& region) {
-    return value.lifetime.begin >= region.begin && value.lifetime.begin < region.end;
+    const std::vector<Region>& regions = written_.schedule.regions;
+    const Tick made = next.lifetime.begin;
+    int32_t r = written_.schedule.ticks[other.lifetime.begin].region;
+    // The outermost region that holds `other` alone: is it a branch beside one that holds `next`?
+    int32_t apart = kNone;
+    for (; r >= 0 && (made < regions[r].begin || made >= regions[r].end); r = regions[r].parent)
+      apart = r;
+    int32_t beside = written_.schedule.ticks[made].region;
+    while (beside >= 0 && regions[beside].parent != r) beside = regions[beside].parent;
+    return apart != kNone && beside >= 0 && regions[apart].kind == RegionKind::kBranch &&
+           regions[beside].kind == RegionKind::kBranch && beside != apart;
   }
 
   // Whether `next`, which begins while `other` lives, may have bytes of it.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <numeric>
 #include <utility>
 
@@ -17,11 +16,6 @@ namespace mallocgame {
 namespace {
 
 constexpr size_t kRememberedOrders = 4;  // of each thread
-
-uint64_t NextId() {
-  static std::atomic<uint64_t> last{0};
-  return ++last;
-}
 
 std::vector<int32_t> Numbers(size_t count) {
   std::vector<int32_t> numbers(count);
@@ -62,7 +56,7 @@ const PriorityObserver& OrderedGame::ObserverOf(const ObservationOptions& option
 }
 
 ScheduleTables::ScheduleTables(const Game& game, std::shared_ptr<const Game> placement_game)
-    : id(NextId()), units(game.shared_program()), placement(std::move(placement_game)) {
+    : id(NextTablesId()), units(game.shared_program()), placement(std::move(placement_game)) {
   const Program& program = game.program();
   own = std::make_shared<const OrderedGame>(units.TicksOf(units.ProgramOrder()), placement);
   NumberUnits();

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -81,10 +80,7 @@ void AnnealPriorityGame(const Game& own_game, Budget& budget) {
   Rng rng(budget.seed(), 5);
   // The more candidates a game shows, the more orders can be played.
   const std::shared_ptr<const Game> shown = GameShowing(own_game, kMaxCandidates);
-  std::optional<FollowedPlan> first;
-  if (!budget.HasFewGames()) first = StartingPlan(*shown, budget.deadline().Share(kTrying / 4));
-  std::vector<GameStart> starts =
-      PriorityStarts(*shown, first ? &*first : nullptr, budget.deadline().Share(kTrying / 2));
+  std::vector<GameStart> starts = StartsWithin(*shown, budget, kTrying / 4, kTrying / 2);
   KeepBest(*shown, budget.limited() ? kTriedStarts : 1, starts);
   const double begin = budget.Progress();
   for (size_t i = 0; i < starts.size(); ++i) {
@@ -105,7 +101,7 @@ void AnnealTimeGame(const Game& game, Budget& budget) {
   AnnealFrom(start, kCoarse, fine != nullptr ? kCoarseShare : 1.0, budget, rng);
   if (fine == nullptr || budget.Exhausted()) return;
   start.game = fine;
-  budget.deadline().Played();  // the same decisions in another game
+  budget.Looked();  // the same decisions in another game
   AnnealFrom(start, kFine, 1.0, budget, rng);
 }
 

@@ -1,6 +1,7 @@
 #include "mallocgame/solvers/playing/players.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -86,6 +87,13 @@ FollowedPlan StartingPlan(const Game& game, const Deadline& deadline) {
   RuledPlan ruled = PlayStyles(game, deadline);
   if (ruled.latency_ps >= rent.latency_ps()) return {rent.ToPlan()};
   return {std::move(ruled.plan), std::move(ruled.decided)};
+}
+
+std::vector<GameStart> StartsWithin(const Game& game, const Budget& budget, double plan_share,
+                                    double starts_share) {
+  std::optional<FollowedPlan> first;
+  if (!budget.HasFewGames()) first = StartingPlan(game, budget.deadline().Share(plan_share));
+  return PriorityStarts(game, first ? &*first : nullptr, budget.deadline().Share(starts_share));
 }
 
 }  // namespace mallocgame
