@@ -1,13 +1,16 @@
 """Has the compiler carry out plans of random games, and reads back what became of each.
 
     python benchmarks/quality/random_plans.py FOLDER [--programs NAME,...] [--plans 20] [--seed 0]
+        [--game time|schedule]
 
 A program is WORKLOAD.HARDWARE, as the bundled ones are called, or one that levels are made of. It
 is captured, and as many games are played at random, each with odds of its own for the actions. Each
 plan is written into the compiler's module, checked, lowered and linked. Then the module that was
 linked is imported anew, and its plan is compared with the one that was written: the memory and the
 offset of every access, and begin and end of every prefetch. Both latencies must be one to the
-picosecond, and that of before too if all its prices were known.
+picosecond, and that of before too if all its prices were known. Plans of the schedule game have an
+order of instructions of their own, which is read back too, and may need no more main memory than
+XLA's order.
 
 FOLDER/PROGRAM.jsonl has a row for each plan, so that this can be interrupted and goes on where it
 stopped. Then the table of docs/results/tpu.md is printed, with the causes of refusals. Needs
@@ -30,7 +33,7 @@ import numpy as np
 
 import mallocgame as mg
 import mallocgame.xla as mgx
-from mallocgame._core import PREFETCH, timeline
+from mallocgame._core import PREFETCH, reorder_module, timeline
 from mallocgame._levels.splits import drafts
 from mallocgame.xla.modules import hlo_proto
 from mallocgame.xla.prices import profile_of
@@ -62,23 +65,28 @@ def source(name: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     return draw(draft.family, draft.number, draft.seed)
 
 
-def random_plan(program: mg.Program, seed: list[int]) -> mg.Plan:
-    """Returns the plan of a game in which each action has its odds."""
+def random_plan(program: mg.Program, seed: list[int], game: str) -> tuple[mg.Plan, Any]:
+    """Returns the plan of a game in which each action has its odds, and its order if it has one."""
     rng = np.random.default_rng(seed)
-    state = mg.Game(program).initial_state()
+    state = mg.Game(program, game=game).initial_state()
     odds = rng.exponential(size=state.game.num_actions)
     while not state.is_terminal():
         legal = state.legal_actions()
         chances = odds[legal] / odds[legal].sum()
         state.apply(int(rng.choice(legal, p=chances)))
-    return state.plan()
+    return state.plan(), state.order if game == "schedule" else None
 
 
-def read_back(capture: mgx.Capture, written: mgx.Written) -> tuple[mg.Program, mg.Plan]:
-    """Returns the program and the plan of the module that was linked."""
+def read_back(
+    capture: mgx.Capture, written: mgx.Written, ordered: bool
+) -> tuple[mg.Program, mg.Plan]:
+    """Returns the program and the plan of the module that was linked.
+
+    An instruction elsewhere than in the order of `written` is an error.
+    """
     scheduled = written.scheduled
     program = mg.import_hlo(
-        capture.before,
+        reorder_module(written.program, capture.before) if ordered else capture.before,
         assigned=hlo_proto(scheduled.module, scheduled.assignment),
         priced=capture.priced,
         profile=profile_of(capture.prices),
@@ -141,13 +149,14 @@ def differences(program: mg.Program, plan: mg.Plan, found: mg.Plan) -> dict[str,
     }
 
 
-def carried_out(emitter: mgx.Emitter, seed: list[int]) -> dict:
+def carried_out(emitter: mgx.Emitter, seed: list[int], game: str) -> dict:
     """Returns the row of a plan."""
-    program = emitter.capture.program
-    plan = random_plan(program, seed)
+    plan, order = random_plan(emitter.capture.program, seed, game)
+    ordered = order is not None
+    program = emitter.capture.program.reordered(order) if ordered else emitter.capture.program
     row: dict = {"seed": seed}
     try:
-        written = emitter.write(plan)
+        written = emitter.write(plan, order=order)
         executable = emitter.link(written)
     except mgx.CompilerError as error:
         return row | {"refused": str(error)}
@@ -155,7 +164,11 @@ def carried_out(emitter: mgx.Emitter, seed: list[int]) -> dict:
     row |= {"predicted_ps": before.latency_ps, "all_known": before.exact_ps == before.compute_ps}
     row["left_out"] = len(plan.copies) - len(written.plan.copies)
     row["kept_in_main"] = int(((plan.served_by >= 0) & (written.plan.served_by < 0)).sum())
-    again, found = read_back(emitter.capture, written)
+    if ordered:
+        row["moved"] = int((order != np.arange(len(order))).sum())
+        row["main_bytes"] = emitter.main_bytes(written)
+        row["own_main_bytes"] = emitter.main_bytes()
+    again, found = read_back(emitter.capture, written, ordered)
     return row | {
         "executable_bytes": len(executable),
         "written_ps": written.report.latency_ps,
@@ -170,7 +183,8 @@ def is_as_planned(row: dict) -> bool:
     latencies = {row["written_ps"], row["read_ps"]}
     if row["all_known"]:
         latencies.add(row["predicted_ps"])
-    return not wrong and len(latencies) == 1
+    fits = row.get("main_bytes", 0) <= row.get("own_main_bytes", 0)
+    return not wrong and fits and len(latencies) == 1
 
 
 def rows_of(name: str, path: pathlib.Path, options: argparse.Namespace) -> list[dict]:
@@ -189,7 +203,7 @@ def rows_of(name: str, path: pathlib.Path, options: argparse.Namespace) -> list[
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))  # without half a line
         with mgx.Emitter(capture, compiler) as emitter, path.open("a") as kept:
             for number in range(len(rows), options.plans):
-                rows.append(carried_out(emitter, [options.seed, number]))
+                rows.append(carried_out(emitter, [options.seed, number], options.game))
                 print(json.dumps(rows[-1]), file=kept, flush=True)
                 print(f"{name}: {number + 1} of {options.plans}", file=sys.stderr, flush=True)
     return rows
@@ -240,11 +254,12 @@ def main() -> int:
     parser.add_argument("--programs", default=",".join(PROGRAMS), help="separated by commas")
     parser.add_argument("--plans", type=int, default=20, help="of each program (20)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--game", choices=("time", "schedule"), default="time")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     every = {}
     for name in options.programs.split(","):
-        path = options.folder / f"{name}.{options.seed}.jsonl"
+        path = options.folder / f"{name}.{options.game}.{options.seed}.jsonl"
         try:
             every[name] = rows_of(name, path, options)
         except mg.MallocGameError as error:

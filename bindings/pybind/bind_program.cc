@@ -33,6 +33,7 @@ struct AccessRow {
   int32_t tick, buffer;
   uint8_t kind;
   bool writes_in_loop;
+  int32_t held_until;
 };
 
 struct LoopRow {
@@ -67,7 +68,8 @@ py::array_t<BufferRow> BufferArray(const ProgramHandle& handle) {
 py::array_t<AccessRow> AccessArray(const ProgramHandle& handle) {
   std::vector<AccessRow> rows;
   for (const Access& a : handle.program().accesses()) {
-    rows.push_back({a.tick, a.buffer.value, static_cast<uint8_t>(a.kind), a.writes_in_loop});
+    rows.push_back({a.tick, a.buffer.value, static_cast<uint8_t>(a.kind), a.writes_in_loop,
+                    a.held_until});
   }
   return ToArray(rows);
 }
@@ -279,7 +281,7 @@ void BindProgram(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(InstructionRow, kind, plain_copy, results_in_main, region, logical_time,
                        first_access, access_count, reserved_bytes, trips);
   PYBIND11_NUMPY_DTYPE(BufferRow, size_bytes, origin, is_output, eligible);
-  PYBIND11_NUMPY_DTYPE(AccessRow, tick, buffer, kind, writes_in_loop);
+  PYBIND11_NUMPY_DTYPE(AccessRow, tick, buffer, kind, writes_in_loop, held_until);
   PYBIND11_NUMPY_DTYPE(LoopRow, entry, exit, trips, trips_known);
   module.attr("INSTRUCTION_ROW") = py::dtype::of<InstructionRow>();
   module.attr("BUFFER_ROW") = py::dtype::of<BufferRow>();
@@ -370,7 +372,8 @@ void BindProgram(py::module_& module) {
       .def_property_readonly(
           "accesses", &AccessArray,
           "A structured array in time order: tick, buffer i4, kind u1 (0 read, 1 update, 2 write, "
-          "3 loop entry), writes_in_loop bool.")
+          "3 loop entry), writes_in_loop bool, held_until i4 (until then a transfer that it begins "
+          "holds the buffer where it is; 0: it begins none).")
       .def_property_readonly(
           "pools", &PoolList,
           "For each pool of prices the class of work of its instructions ('unknown', 'matmul', "

@@ -24,7 +24,7 @@ void State::Consider() const {
   if (!d.forbidden) {
     copy = ConsiderCopy(d);
     no_copy = ConsiderNoCopy(d);
-    if (d.kind == AccessKind::kRead && !game_->options().paper_actions)
+    if (d.kind == AccessKind::kRead && !d.writes && !game_->options().paper_actions)
       early = ConsiderCopyEarly(d, copy);
   }
   mask_ = 0;
@@ -39,7 +39,9 @@ ActionEffect State::ConsiderCopy(const Decision& d) const {
   const int64_t copy_ps = tables_->buffers[d.buffer].copy_ps;
   ActionEffect effect;
   if (d.inside_forbidden) return effect;
-  Tick end = d.kind == AccessKind::kLoopEntry ? d.loop_exit : d.tick + 1;
+  // Evictions that later decisions put in front would come between a transfer's end and this one.
+  if (d.holds && d.writes) return effect;
+  Tick end = d.UsedUntil();
   if (d.writes) {
     effect.eviction_end = CertainEnd(end, copy_ps);
     if (effect.eviction_end == 0 || !HasRoom(true, end, effect.eviction_end)) return effect;
@@ -59,9 +61,7 @@ ActionEffect State::ConsiderNoCopy(const Decision& d) const {
   const BufferState& b = buffers_[d.buffer];
   ActionEffect effect;
   if (d.writes ? d.rest_forbidden : d.inside_forbidden) return effect;
-  const Tick end = d.writes                           ? d.pin_end
-                   : d.kind == AccessKind::kLoopEntry ? d.loop_exit
-                                                      : d.tick + 1;
+  const Tick end = d.writes ? d.pin_end : d.UsedUntil();
   if (end == kNever) return effect;
   if (d.kind == AccessKind::kWrite) {
     if (ReplacedWrite(d) != nullptr) {
@@ -92,7 +92,7 @@ const Decision* State::ReplacedWrite(const Decision& d) const {
 // Books the earliest window in which fast memory has room, if that is another one than Copy's.
 ActionEffect State::ConsiderCopyEarly(const Decision& d, const ActionEffect& copy) const {
   const GameBuffer& buffer = tables_->buffers[d.buffer];
-  const Tick end = d.tick + 1;
+  const Tick end = d.UsedUntil();
   ActionEffect effect;
   if (!copy.legal) return effect;
   Tick available = MainSince(d);

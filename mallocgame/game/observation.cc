@@ -233,11 +233,9 @@ void Observer::MakeRows() {
     const GameBuffer& b = tables.buffers[d.buffer];
     const Buffer& buffer = program.buffer(b.id);
     int64_t saving = own[i];
-    if (d.kind == AccessKind::kLoopEntry) {
-      for (int32_t n = d.next; n >= 0 && tables.decisions[n].tick < d.loop_exit;
-           n = tables.decisions[n].next) {
-        saving += own[n];
-      }
+    for (int32_t n = d.next; n >= 0 && tables.decisions[n].tick < d.covered_until;
+         n = tables.decisions[n].next) {
+      saving += own[n];
     }
     const Tick last = program.access(program.accesses_of(b.id).back()).tick;
     const std::vector<int64_t>& idle = tables.certain_idle_before;

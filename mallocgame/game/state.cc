@@ -88,8 +88,7 @@ int64_t State::SavingOf(int action) const {
   const Decision* replaced = effect.transfer ? ReplacedWrite(d) : nullptr;
   if (replaced != nullptr && replaced != &d) replace(replaced->tick, kReplaced);
   const Tick forced_until = d.writes && effect.eviction_end == 0 ? kNever
-                            : d.kind == AccessKind::kLoopEntry   ? d.loop_exit
-                                                                 : 0;
+                                                                 : d.covered_until;
   Tick tick = d.tick;
   uint64_t placement = replaced == &d ? kReplaced : placements_[tick] | uint64_t{1} << d.bit;
   for (int32_t n = d.next; n >= 0; n = tables_->decisions[n].next) {
@@ -135,8 +134,9 @@ void State::ServeFromMain(const Decision& d) {
   if (d.kind == AccessKind::kLoopEntry) {
     if (!b.has_value) b.main_since = d.tick;
   } else if (d.writes) {
-    b.main_since = d.tick + 1;
+    b.main_since = d.UsedUntil();
   }
+  if (d.holds) b.forced_until = d.covered_until;
   b.has_value = true;
   buffers_.Set(&log_, d.buffer, b);
 }
@@ -175,9 +175,9 @@ void State::ServeFromFast(const Decision& d, const ActionEffect& effect) {
   if (replaced != nullptr) SetPlacement(*replaced, kReplaced);
   if (replaced != &d) SetPlacement(d, placements_[d.tick] | uint64_t{1} << d.bit);
 
-  b.used_until = d.tick + 1;
+  b.used_until = d.UsedUntil();
   b.has_value = true;
-  if (d.kind == AccessKind::kLoopEntry) b.used_until = b.forced_until = d.loop_exit;
+  if (d.covered_until > 0) b.forced_until = d.covered_until;
   if (d.writes) {
     b.main_since = kNever;
     if (use.eviction_end == 0) b.forced_until = kNever;

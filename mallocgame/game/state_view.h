@@ -27,7 +27,7 @@ struct BufferState {
   Tick resident_end = 0;
   Tick scope_end = 0;
   Tick used_until = 0;    // every access that it served so far is before this tick
-  Tick forced_until = 0;  // it serves all accesses before this tick without being asked
+  Tick forced_until = 0;  // accesses before this tick follow from an earlier decision
   Tick main_since = 0;    // the value is in main memory from this tick on; kNever if it is not
   bool has_value = false;
   // The eviction that is decided and not waited for: the tick at which it begins, 0 if there is

@@ -104,7 +104,9 @@ void AddDecisions(const Game& game, GameTables& tables) {
     any_forbidden |= d.forbidden;
     d.required = required.contains(d.access.value);
     d.scope_end = program.scope_end(d.tick);
-    if (access.kind == AccessKind::kLoopEntry) d.loop_exit = program.loop_at(d.tick).exit;
+    d.holds = access.held_until > 0;
+    d.covered_until = access.kind == AccessKind::kLoopEntry ? program.loop_at(d.tick).exit
+                                                            : access.held_until;
     if (access.kind == AccessKind::kWrite && program.instruction(d.tick).plain_copy && index > 0 &&
         tables.decisions.back().tick == d.tick) {
       d.source = index - 1;
@@ -124,6 +126,13 @@ void AddDecisions(const Game& game, GameTables& tables) {
 
   for (size_t i = tables.decisions.size(); i-- > 0;) {
     Decision& d = tables.decisions[i];
+    for (int32_t n = d.next; d.holds && n >= 0 && tables.decisions[n].tick < d.covered_until;
+         n = tables.decisions[n].next) {
+      Decision& covered = tables.decisions[n];
+      covered.held = true;
+      d.writes |= covered.writes;
+      d.required |= covered.required;
+    }
     const BufferId id = tables.buffers[d.buffer].id;
     const Tick last = program.access(program.accesses_of(id).back()).tick;
     const bool stays = program.buffer(id).is_output || CarriedAround(program, id, d.tick);
@@ -133,7 +142,7 @@ void AddDecisions(const Game& game, GameTables& tables) {
       const Decision& later = tables.decisions[n];
       const bool in_main = later.forbidden || later.replaced_only;
       d.rest_forbidden |= in_main;
-      d.inside_forbidden |= in_main && later.tick < d.loop_exit;
+      d.inside_forbidden |= in_main && later.tick < d.covered_until;
       if (!any_forbidden) break;
     }
   }

@@ -25,7 +25,7 @@ struct Decision {
   int32_t buffer = 0;  // index into GameTables::buffers
   AccessKind kind = AccessKind::kRead;
   uint8_t bit = 0;  // its bit in the placement of its instruction
-  // Whether it changes the value: a write, an update, or the entry of a loop that does either.
+  // Whether it changes the value: a write, an update, or what covers accesses one of which does.
   bool writes = false;
   bool first = false;      // the buffer's first access
   bool forbidden = false;  // it must be served from main memory
@@ -33,18 +33,24 @@ struct Decision {
   // by a transfer that takes the copy's place.
   bool replaced_only = false;
   bool required = false;  // the caller wants it served from fast memory
-  // Some later access of the buffer, or for a loop's entry some access inside the loop, is
-  // forbidden or replaced_only.
+  // Some later access of the buffer, or some access that is covered, is forbidden or
+  // replaced_only.
   bool rest_forbidden = false;
   bool inside_forbidden = false;
   int32_t next = -1;   // the buffer's next decision
   Tick scope_end = 0;  // a residence that begins here ends at or before this tick
   // Where a residence from here over the buffer's last access ends; kNever if none is allowed.
   Tick pin_end = 0;
-  Tick loop_exit = 0;   // for a loop's entry: the loop's exit
+  // For a loop's entry its exit, for what begins a transfer Access::held_until, else 0: a residence
+  // that serves it stays until then and serves all of the buffer's accesses meanwhile.
+  Tick covered_until = 0;
+  // It begins a transfer: if main memory serves it, so it does all accesses that the transfer
+  // covers.
+  bool holds = false;
+  bool held = false;    // a transfer that began before covers it
   int32_t source = -1;  // for the write of a plain copy: the decision of its read
   // The tick from which a residence that serves it alone may be evicted.
-  Tick UsedUntil() const { return kind == AccessKind::kLoopEntry ? loop_exit : tick + 1; }
+  Tick UsedUntil() const { return covered_until > 0 ? covered_until : tick + 1; }
   // For an update right after the write of a plain copy: the decision of that write. A transfer for
   // this update may still take the plain copy over.
   int32_t plain_copy = -1;

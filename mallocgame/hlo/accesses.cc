@@ -72,6 +72,7 @@ class AccessBuilder {
     data_.instructions.reserve(ticks);
     data_.cost.instructions.resize(ticks);
     for (size_t t = 0; t < ticks; ++t) Emit(t);
+    Hold();
   }
 
  private:
@@ -298,6 +299,32 @@ class AccessBuilder {
     const absl::Span<const int32_t> buffers = BuffersOf(entry.instruction);
     cost.outputs = Gather(OutputBits(module_, entry.instruction),
                           [&](size_t k) { return CostOf(outputs[k], buffers[k]); });
+  }
+
+  Access* AccessAt(Tick tick, BufferId buffer) {
+    const Instruction& instruction = data_.instructions[tick];
+    const auto begin = data_.accesses.begin() + instruction.first_access,
+               end = begin + instruction.access_count;
+    const auto found =
+        std::find_if(begin, end, [buffer](const Access& a) { return a.buffer == buffer; });
+    return found == end ? nullptr : &*found;
+  }
+
+  // What the instruction that begins a transfer and the one that ends it both access is held
+  // meanwhile. Transfers of one buffer that overlap hold it as one.
+  void Hold() {
+    std::vector<Access*> held_by(data_.buffers.size(), nullptr);
+    for (const auto& [begin, end] : Collectives(module_, schedule_).Spans()) {
+      const Instruction& first = data_.instructions[begin];
+      if (first.region != data_.instructions[end].region) continue;
+      for (int32_t a = first.first_access; a < first.first_access + first.access_count; ++a) {
+        Access* access = &data_.accesses[a];
+        if (AccessAt(end, access->buffer) == nullptr) continue;
+        Access*& before = held_by[access->buffer.index()];
+        if (before == nullptr || before->held_until <= begin) before = access;
+        before->held_until = std::max(before->held_until, end + 1);
+      }
+    }
   }
 
   const Module& module_;

@@ -299,6 +299,14 @@ Collectives::Collectives(const Module& module, const Schedule& schedule)
   }
 }
 
+std::vector<std::pair<Tick, Tick>> Collectives::Spans() const {
+  std::vector<std::pair<Tick, Tick>> spans;
+  for (const Transfer& t : transfers_) {
+    if (t.begin < t.end) spans.emplace_back(t.begin, t.end);
+  }
+  return spans;
+}
+
 std::vector<int64_t> Collectives::Waits(const Links& links,
                                         const std::function<int64_t(Tick)>& least_ps) const {
   std::vector<TimedTransfer> timed;

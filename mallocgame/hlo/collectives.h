@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "mallocgame/hlo/links.h"
@@ -47,6 +48,9 @@ class Collectives {
   // Whether the instruction at a tick transfers, or begins or ends that. If it has no price, then
   // what it moves goes over links.
   bool Transfers(Tick tick) const { return role_[tick] != Role::kNothing; }
+
+  // The begins and ends of those that end at another instruction, by begin.
+  std::vector<std::pair<Tick, Tick>> Spans() const;
 
   // By tick: how long it waits for the links in one run (TransferWaits). `least_ps` is the least
   // time of a tick by itself.

@@ -30,9 +30,6 @@ class PlanWriter {
              ModuleDraft& draft, PlacedValues& values, HloModuleProto& proto);
 
   absl::Status Run();
-  // Behind a Run that failed: the buffer that a transfer can't hold where the plan has it; kNone if
-  // it failed for another reason.
-  int32_t torn() const { return torn_ != kNone ? torn_ : copies_.torn(); }
   // Behind a Run: the plan's copies that were left out, by index.
   std::vector<int32_t> LeftOut() const { return copies_.LeftOut(); }
 
@@ -73,7 +70,6 @@ class PlanWriter {
   const ValueFlow& flow_;
   ModuleDraft& draft_;
   PlacedValues& values_;
-  int32_t torn_ = kNone;
   std::vector<bool> is_held_;       // by array: an operand that a collective hands on
   std::vector<bool> is_moving_;     // by array: a transfer that a fusion has begun with it runs
   std::vector<int32_t> newest_;     // by buffer: the array that is its newest value

@@ -259,10 +259,10 @@ absl::Status CopyWriter::Begin(int32_t p, int32_t computation) {
   const PlanTransfer& transfer = all_.transfers[t];
   MG_RETURN_IF_ERROR(FindValue(transfer, t));
   if (HandedOverBy(module_, flow_.InstructionOf(value_[t]))) {
-    torn_ = plan_.residences[transfer.residence.index()].buffer.value;
-    return absl::UnimplementedError(absl::StrCat("buffer '", program_.buffer(BufferId(torn_)).name,
-                                                 "' is copied at tick ", all_.pieces[p].begin,
-                                                 ", before the collective is done that fills it"));
+    const Residence& residence = plan_.residences[transfer.residence.index()];
+    return absl::UnimplementedError(
+        absl::StrCat("buffer '", program_.buffer(residence.buffer).name, "' is copied at tick ",
+                     all_.pieces[p].begin, ", before the collective is done that fills it"));
   }
   const Piece& piece = all_.pieces[p];
   if (piece.dropped) return absl::OkStatus();

@@ -40,8 +40,6 @@ class CopyWriter {
   // Copies of the plan that weren't written, because main memory has what they bring, or nobody
   // reads it there.
   std::vector<int32_t> LeftOut() const;
-  // The buffer for which a copy failed because a transfer still fills it; kNone: none did.
-  int32_t torn() const { return torn_; }
 
  private:
   struct Live {
@@ -100,7 +98,6 @@ class CopyWriter {
   std::vector<std::map<int64_t, int32_t>> slices_;  // by transfer: what has arrived, by first byte
   std::vector<Live> live_;                          // in order of their begins
   std::vector<Again> again_;
-  int32_t torn_ = kNone;
   std::vector<int32_t> left_out_;  // transfers
 };
 

@@ -169,7 +169,6 @@ absl::Status PlanWriter::GoOnWithTransfer(int32_t i, const std::vector<bool>& ha
       values_.Define(array, *made);
       continue;
     }
-    torn_ = BufferOf(array);
     return absl::UnimplementedError(
         absl::StrCat(module_.Where(i), ": what is transferred from '",
                      module_.instruction(flow_.InstructionOf(value)).proto->name(),
@@ -202,7 +201,6 @@ absl::Status PlanWriter::CheckHeld(int32_t i, int32_t array) {
   if (!made) return absl::OkStatus();
   const bool stays = *made == kMainMemory || plan_.residences[*made].end > tick_;
   if (stays && ServedFrom(tick_, array).value_or(*made) == *made) return absl::OkStatus();
-  torn_ = BufferOf(array);
   return absl::UnimplementedError(absl::StrCat(
       module_.Where(i), ": what '", module_.instruction(flow_.InstructionOf(array)).proto->name(),
       "' has begun to transfer is elsewhere by then"));
@@ -216,7 +214,6 @@ absl::Status PlanWriter::CheckDone(int32_t i) {
   for (int32_t k = 0; handed && k < ArrayCount(i); ++k) {
     const int32_t begun = FirstArray(start) + handed->result.first + k;
     if (values_.MadeAt(begun) == values_.MadeAt(FirstArray(i) + k)) continue;
-    torn_ = BufferOf(begun);
     return absl::UnimplementedError(absl::StrCat(module_.Where(i),
                                                  ": its result lies elsewhere than that of '",
                                                  module_.instruction(start).proto->name(), "'"));
@@ -273,30 +270,8 @@ Plan Without(const Program& program, const Hardware& hardware, Plan plan,
   return Validate(program, hardware, less).ok() ? less : plan;
 }
 
-// The plan with a buffer in main memory only.
-Plan InMainMemory(const Plan& plan, BufferId buffer) {
-  Plan result = plan;
-  result.residences.clear();
-  std::vector<ResidenceId> now(plan.residences.size());
-  for (size_t r = 0; r < plan.residences.size(); ++r) {
-    if (plan.residences[r].buffer == buffer) continue;
-    now[r] = ResidenceId(static_cast<int32_t>(result.residences.size()));
-    result.residences.push_back(plan.residences[r]);
-  }
-  result.copies.clear();
-  for (Copy copy : plan.copies) {
-    copy.residence = now[copy.residence.index()];
-    if (copy.residence.valid()) result.copies.push_back(copy);
-  }
-  for (ResidenceId& served : result.served_by)
-    if (served.valid()) served = now[served.index()];
-  return result;
-}
-
-// `torn` is PlanWriter::torn if that is why it fails.
 absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
-                                  const Hardware& hardware, const PhaseModule& unassigned,
-                                  BufferId& torn) {
+                                  const Hardware& hardware, const PhaseModule& unassigned) {
   HloModuleProtoWithConfig whole;
   BufferAssignmentProto assignment;
   if (!whole.ParseFromString(unassigned.module) || whole.hlo_module().computations().empty())
@@ -320,9 +295,7 @@ absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
   const ValueFlow flow(*module, schedule);
   PlacedValues values(*module, flow, draft, hardware.fast_memory_space, std::move(offsets));
   PlanWriter writer(program, plan, *module, schedule, table, flow, draft, values, proto);
-  const absl::Status run = writer.Run();
-  torn = BufferId(writer.torn());
-  MG_RETURN_IF_ERROR(run);
+  MG_RETURN_IF_ERROR(writer.Run());
   MG_ASSIGN_OR_RETURN(const BufferAssignmentProto written,
                       WriteAssignment(assignment, *module, schedule, draft,
                                       hardware.fast_memory_space, values.TakeChanges(),
@@ -339,22 +312,15 @@ absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
 
 namespace mallocgame {
 
-absl::StatusOr<WrittenPlan> WritePlan(const Program& program, Plan plan, const Hardware& hardware,
-                                      const PhaseModule& unassigned) {
+absl::StatusOr<WrittenPlan> WritePlan(const Program& program, const Plan& plan,
+                                      const Hardware& hardware, const PhaseModule& unassigned) {
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
-  while (true) {
-    const Verdict verdict = Validate(program, hardware, plan);
-    if (!verdict.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("plan: rule '", RuleName(verdict.rule), "': ", verdict.message));
-    }
-    BufferId torn;
-    absl::StatusOr<WrittenPlan> written = hlo::Write(program, plan, hardware, unassigned, torn);
-    if (written.ok() || !torn.valid()) return written;
-    Plan less = hlo::InMainMemory(plan, torn);
-    if (less == plan) return written;
-    plan = std::move(less);
+  const Verdict verdict = Validate(program, hardware, plan);
+  if (!verdict.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("plan: rule '", RuleName(verdict.rule), "': ", verdict.message));
   }
+  return hlo::Write(program, plan, hardware, unassigned);
 }
 
 }  // namespace mallocgame

@@ -26,8 +26,6 @@ struct WrittenPlan {
 // the compiler's are for the lives that values have in its own.
 //
 // The plan is carried out as it is, but for this:
-// - A buffer that a transfer would have to leave before it is done, or that it puts elsewhere than
-//   where it began, stays in main memory.
 // - An eviction of what nobody reads in main memory, or of what it holds already, is left out.
 // - Slices end where tiles do. Evictions, preloads and slices of a replaced `slice` are whole;
 //   they begin with their last slice.
@@ -38,8 +36,8 @@ struct WrittenPlan {
 // InvalidArgument: the plan breaks a rule (plan/validate.h), a message is damaged or of another
 // program, or memory space assignment was on. Unimplemented names the instruction, and what of the
 // plan can't be written there.
-absl::StatusOr<WrittenPlan> WritePlan(const Program& program, Plan plan, const Hardware& hardware,
-                                      const PhaseModule& unassigned);
+absl::StatusOr<WrittenPlan> WritePlan(const Program& program, const Plan& plan,
+                                      const Hardware& hardware, const PhaseModule& unassigned);
 
 }  // namespace mallocgame
 

@@ -79,6 +79,25 @@ Plan AllMainPlan(const Program& program, const Hardware& hardware) {
   return plan;
 }
 
+Plan InMainMemory(const Plan& plan, BufferId buffer) {
+  Plan result = plan;
+  result.residences.clear();
+  std::vector<ResidenceId> now(plan.residences.size());
+  for (size_t r = 0; r < plan.residences.size(); ++r) {
+    if (plan.residences[r].buffer == buffer) continue;
+    now[r] = ResidenceId(static_cast<int32_t>(result.residences.size()));
+    result.residences.push_back(plan.residences[r]);
+  }
+  result.copies.clear();
+  for (Copy copy : plan.copies) {
+    copy.residence = now[copy.residence.index()];
+    if (copy.residence.valid()) result.copies.push_back(copy);
+  }
+  for (ResidenceId& served : result.served_by)
+    if (served.valid()) served = now[served.index()];
+  return result;
+}
+
 absl::Status CheckWellFormed(const Program& program, const Hardware& hardware, const Plan& plan) {
   if (plan.program_fingerprint != program.fingerprint()) {
     return Malformed("made for the program with fingerprint '", plan.program_fingerprint,

@@ -67,6 +67,9 @@ struct Plan {
 // The plan with everything in main memory.
 Plan AllMainPlan(const Program& program, const Hardware& hardware);
 
+// The same plan, but for one buffer, which main memory serves.
+Plan InMainMemory(const Plan& plan, BufferId buffer);
+
 // Checks what everything that reads a plan relies on (Rule::kMalformed). InvalidArgument unless the
 // plan is one of this program and hardware, its indices are in range, its intervals are intervals
 // inside the program and its copies in order.

@@ -31,7 +31,7 @@ class Validator {
     for (const auto check :
          {&Validator::CheckEligible, &Validator::CheckServed, &Validator::CheckPrefetches,
           &Validator::CheckCopies, &Validator::CheckRegions, &Validator::CheckLoopEntries,
-          &Validator::CheckSpace, &Validator::CheckLastEvictions, &Validator::CheckOutstanding}) {
+          &Validator::CheckHeld, &Validator::CheckSpace, &Validator::CheckLastEvictions, &Validator::CheckOutstanding}) {
       (this->*check)();
       if (!verdict_.ok()) return verdict_;
     }
@@ -276,6 +276,34 @@ class Validator {
                 program_.buffer(a.buffer).name, "' is not served by the residence ", id.value,
                 " that it entered the loop '", program_.instruction(a.tick).name, "' in");
           break;
+        }
+      }
+    }
+  }
+
+  // While a transfer holds a buffer, all accesses are served where the one is that begins it, and
+  // nothing that the transfer fills is evicted.
+  void CheckHeld() {
+    for (size_t i = 0; i < plan_.served_by.size(); ++i) {
+      const Access& a = program_.accesses()[i];
+      if (a.held_until == 0) continue;
+      const ResidenceId id = plan_.served_by[i];
+      const auto accesses = program_.accesses_of(a.buffer);
+      bool writes = false;
+      for (auto other = std::lower_bound(accesses.begin(), accesses.end(), AccessId(i));
+           other != accesses.end() && program_.access(*other).tick < a.held_until; ++other) {
+        writes |= program_.access(*other).kind != AccessKind::kRead;
+        if (plan_.served_by[other->index()] == id) continue;
+        Break(Rule::kServed, At(program_.access(*other).tick), ": the access of buffer '",
+              program_.buffer(a.buffer).name, "' is served elsewhere than the one at ", At(a.tick),
+              ", where a transfer begins that holds it until tick ", a.held_until);
+      }
+      for (size_t c = 0; writes && id.valid() && c < plan_.copies.size(); ++c) {
+        const Copy& copy = plan_.copies[c];
+        if (copy.kind == CopyKind::kEviction && copy.residence == id && a.tick < copy.begin &&
+            copy.begin < a.held_until) {
+          Break(Rule::kCopy, DescribeCopy(c), "a transfer that begins at ", At(a.tick),
+                " fills the buffer until tick ", a.held_until);
         }
       }
     }

@@ -46,6 +46,7 @@ class Checker {
     MG_RETURN_IF_ERROR(CheckInstructions());
     MG_RETURN_IF_ERROR(CheckBuffers());
     MG_RETURN_IF_ERROR(CheckLoopEntries());
+    MG_RETURN_IF_ERROR(CheckHeld());
     MG_RETURN_IF_ERROR(CheckCosts());
     MG_RETURN_IF_ERROR(CheckDependences());
     return CheckMainUses();
@@ -364,6 +365,33 @@ class Checker {
                                            : a.writes_in_loop) {
         return Broken(At(a.tick), "the access of buffer '", data_.buffers[a.buffer.index()].name,
                       "' is of no use in the loop, or writes_in_loop is wrong");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // A transfer holds a buffer from one instruction to another of the same region, which accesses it
+  // too.
+  absl::Status CheckHeld() const {
+    std::vector<Tick> until(data_.buffers.size(), 0);
+    for (const Access& a : data_.accesses) {
+      if (a.held_until == 0) continue;
+      const std::string& name = data_.buffers[a.buffer.index()].name;
+      if (a.kind == AccessKind::kLoopEntry ||
+          !Within(a.held_until, a.tick + 2, static_cast<int64_t>(data_.instructions.size()))) {
+        return Broken(At(a.tick), "held_until of buffer '", name, "' is ", a.held_until,
+                      "; allowed are 0 and what follows the next tick");
+      }
+      if (a.tick < until[a.buffer.index()])
+        return Broken(At(a.tick), "two transfers hold buffer '", name, "'");
+      until[a.buffer.index()] = a.held_until;
+      const Instruction& last = instruction(a.held_until - 1);
+      const auto begin = data_.accesses.begin() + last.first_access;
+      if (last.region != instruction(a.tick).region ||
+          std::none_of(begin, begin + last.access_count,
+                       [&a](const Access& other) { return other.buffer == a.buffer; })) {
+        return Broken(At(a.tick), "buffer '", name, "' is held until tick ", a.held_until,
+                      ", which follows no access of it in the same region");
       }
     }
     return absl::OkStatus();

@@ -16,7 +16,7 @@ namespace {
 
 // FNV-1a over a canonical encoding: an integer is eight little-endian bytes, a text or list follows
 // its length.
-constexpr int64_t kLinkTag = -2, kKernelTag = -3, kInMainTag = -4;
+constexpr int64_t kLinkTag = -2, kKernelTag = -3, kInMainTag = -4, kHeldTag = -5;
 
 class Fingerprint {
  public:
@@ -94,7 +94,10 @@ std::string FingerprintOf(const ProgramData& data) {
     f.Add(b.name, b.size_bytes, b.origin, b.is_output, b.eligible, b.ineligible_because);
   }
   f.AddSize(data.accesses);
-  for (const Access& a : data.accesses) f.Add(a.tick, a.buffer.value, a.kind, a.writes_in_loop);
+  for (const Access& a : data.accesses) {
+    f.Add(a.tick, a.buffer.value, a.kind, a.writes_in_loop);
+    if (a.held_until != 0) f.Add(kHeldTag, a.held_until);
+  }
   AddCost(f, data.cost);
   return f.Hex();
 }

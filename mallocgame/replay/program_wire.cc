@@ -240,6 +240,10 @@ void ToWire(const ProgramData& data, Program* wire) {
   WriteColumn(data.accesses, &Access::buffer, a->mutable_buffer());
   WriteColumn(data.accesses, &Access::kind, a->mutable_kind());
   WriteColumn(data.accesses, &Access::writes_in_loop, a->mutable_writes_in_loop());
+  if (std::any_of(data.accesses.begin(), data.accesses.end(),
+                  [](const Access& access) { return access.held_until != 0; })) {
+    WriteColumn(data.accesses, &Access::held_until, a->mutable_held_until());
+  }
   WriteCost(data.cost, wire->mutable_cost());
   if (data.has_dependences) {
     Dependences* d = wire->mutable_dependences();
@@ -304,6 +308,7 @@ absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire) {
                          .Read("buffer", a.buffer(), &Access::buffer)
                          .ReadEnum("kind", a.kind(), &Access::kind, AccessKind::kLoopEntry)
                          .Read("writes_in_loop", a.writes_in_loop(), &Access::writes_in_loop)
+                         .ReadIfAny("held_until", a.held_until(), &Access::held_until)
                          .status());
   MG_ASSIGN_OR_RETURN(data.cost, ReadCost(wire.cost()));
   data.has_dependences = wire.has_dependences();

@@ -219,6 +219,7 @@ class Reorderer {
         Access access = old_.accesses[id];
         access.tick = static_cast<Tick>(place);
         access.buffer = BufferOf(access.buffer);
+        if (access.held_until > 0) access.held_until = place_[access.held_until - 1] + 1;
         data_.accesses.push_back(access);
       }
       instruction.region = region_of_[instruction.region];

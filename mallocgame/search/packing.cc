@@ -52,15 +52,15 @@ void Packing::Ask() {
       size_t end = i + 1;
       if (tables_.may_be_fast[of[i]] != 0 && wanted(of[i]).mode != Mode::kSkip) {
         const Decision& first = tables.decisions[of[i]];
-        // A residence over a loop serves everything inside.
-        Tick covered = first.loop_exit;
+        // A residence over a loop or a transfer serves everything inside.
+        Tick covered = first.covered_until;
         for (; end < of.size(); ++end) {
           const Decision& d = tables.decisions[of[end]];
           const bool kept = wanted(of[end]).mode == Mode::kKeep;
           if (d.tick >= covered &&
               !(kept && tables_.may_be_fast[of[end]] != 0 && d.tick < first.scope_end))
             break;
-          covered = std::max(covered, d.loop_exit);
+          covered = std::max(covered, d.covered_until);
         }
         const Segment& own = wanted(of[i]);
         const bool preload = i == 0 && own.mode == Mode::kPreload &&

@@ -25,8 +25,9 @@ namespace mallocgame {
 
 // Only accesses of *free* buffers count: those that are eligible and not tiny. All others are
 // served from main memory. Fast memory never serves an access that the game forbids. If it serves
-// the entry of a loop, it serves every access inside the loop too, whatever is wanted there. What a
-// segment says of a residence counts at the first access that this residence serves.
+// the entry of a loop or the begin of a transfer between chips, it serves every access inside too,
+// whatever is wanted there. What a segment says of a residence counts at the first access that this
+// residence serves.
 //
 // Pack() is the inner loop of a search, so -1 stands for none here.
 class Packing {

@@ -67,11 +67,12 @@ void EditBuffer(Input& in, Buffer& b) {
 }
 
 void EditAccess(Input& in, Access& a) {
-  switch (in.Byte() % 4) {
+  switch (in.Byte() % 5) {
     case 0: return Edit(in, a.tick);
     case 1: return Edit(in, a.buffer);
     case 2: return EditEnum(in, a.kind, AccessKind::kLoopEntry);
     case 3: return Edit(in, a.writes_in_loop);
+    case 4: return Edit(in, a.held_until);
   }
 }
 

@@ -1,9 +1,12 @@
 // The rules one by one on programs small enough for paper: a byte of main-memory traffic and a
 // cycle take 1 ps.
 #include "absl/strings/str_cat.h"
+#include "mallocgame/game/priority/priority_tables.h"
 #include "mallocgame/game/state.h"
+#include "mallocgame/game/tables.h"
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"
+#include "tests/support/plans.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
 
@@ -94,6 +97,43 @@ TEST_CASE("NoCopy at the first read of a parameter: preloaded, as many as the ha
   const Plan both = Finish(more);
   REQUIRE(std::count_if(both.copies.begin(), both.copies.end(),
                         [](const Copy& copy) { return copy.preload; }) == 2);
+}
+
+TEST_CASE("what a transfer holds is decided once, where it begins") {
+  ProgramBuilder b;
+  const BufferId a = b.Parameter("a", 4), r = b.Result("r", 4);
+  b.Add({.name = "first", .cycles = {10}});
+  const Tick start = b.Add({.name = "start", .reads = {a}, .writes = {r}, .cycles = {10, 8, 8, 6}});
+  b.Add({.name = "between", .reads = {a}, .cycles = {10, 5}});
+  const Tick done = b.Add({.name = "done", .reads = {a}, .updates = {r}, .cycles = {10, 7, 9, 6}});
+  b.Add({.name = "last", .reads = {r}, .cycles = {10, 9}});
+  b.Hold(a, start, done);
+  b.Hold(r, start, done);
+  State state = MakeGame(b, TestHardware(8))->InitialState();
+  SECTION("in fast memory") {
+    REQUIRE(Legal(state) == "Drop Copy NoCopy");
+    REQUIRE(Play(state, Action::kCopy) == 2 + 5 + 3);
+    REQUIRE(Legal(state) == "Drop NoCopy");
+    REQUIRE(Play(state, Action::kNoCopy) == 2 + 1 + 1);
+    REQUIRE(state.IsTerminal());
+    const Plan plan = Finish(state);
+    REQUIRE(plan.residences == std::vector<Residence>{{a, 0, 0, 4}, {r, 4, 1, 5}});
+  }
+  SECTION("in main memory") {
+    Play(state, Action::kDrop);
+    Play(state, Action::kDrop);
+    REQUIRE(state.current_access() == testing::AccessAt(state.game().program(), r, 4));
+    REQUIRE(Finish(state).residences.empty());
+  }
+  SECTION("in the priority game it isn't split") {
+    const auto game = testing::MakeGame(b.Build(), TestHardware(8), {.kind = GameKind::kPriority});
+    const PriorityTables& tables = game->priority_tables();
+    for (const Run& run : tables.runs) {
+      const bool of_a = game->tables().buffers[run.buffer].id == a;
+      REQUIRE((of_a ? run.last - run.first == 2 && !run.splits : run.last - run.first != 0 ||
+               tables.arrangement.decision(run.buffer, run.first).tick == 4));
+    }
+  }
 }
 
 TEST_CASE("what is not hidden is a stall") {

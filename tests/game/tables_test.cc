@@ -101,7 +101,7 @@ TEST_CASE("a residence ends with the scope it begins in, a pinned one behind the
   // In the entry: up to the program's end. Pinned, s is needed until its read at tick 6.
   REQUIRE(t.At(e.s, 0).scope_end == 7);
   REQUIRE(t.At(e.s, 0).pin_end == 7);
-  REQUIRE(t.At(e.s, 1).loop_exit == 5);
+  REQUIRE(t.At(e.s, 1).covered_until == 5);
   REQUIRE(t.At(e.s, 1).pin_end == 7);
   REQUIRE(t.At(e.s, 1).writes);
   // In the body: up to its end, at the exit. The loop carries s, so it can't be pinned there.

@@ -168,6 +168,11 @@ TEST_CASE("An asynchronous collective holds its operand and its result until it 
   CHECK(AccessesOf(program, "start") == "read a, write start{1}");
   CHECK(AccessesOf(program, "done") == "read a, update start{1}");
   CHECK(AccessesOf(program, "sum") == "read b, read start{1}, write sum");
+  std::vector<Tick> held;
+  for (const Access& access : program.accesses()) {
+    if (access.held_until != 0) held.insert(held.end(), {access.tick, access.held_until});
+  }
+  CHECK(held == std::vector<Tick>{2, 5, 2, 5});
   const auto uses = FindUses(program, Permute().Bytes());
   REQUIRE(uses.ok());
   std::vector<std::string> texts;

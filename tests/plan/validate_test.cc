@@ -329,6 +329,56 @@ TEST_CASE("served: by a residence that is over, not filled, of another buffer, o
   }
 }
 
+TEST_CASE("served: what a transfer holds stays where the transfer began") {
+  ProgramBuilder b;
+  const BufferId a = b.Parameter("a", 4), r = b.Result("r", 4);
+  b.Add({.name = "first", .cycles = {10}});
+  const Tick start = b.Add({.name = "start", .reads = {a}, .writes = {r}, .cycles = {1}});
+  b.Add({.name = "between", .cycles = {10}});
+  const Tick done = b.Add({.name = "done", .reads = {a}, .updates = {r}, .cycles = {1}});
+  b.Add({.name = "last", .reads = {a, r}, .cycles = {10}});
+  b.Hold(a, start, done);
+  b.Hold(r, start, done);
+  const auto program = b.Build();
+  const Hardware hardware = TestHardware(16);
+  PlanBuilder plan(*program, hardware);
+  SECTION("a residence over all of it, and another one behind") {
+    const ResidenceId held = plan.Reside(r, 0, 1, 5);
+    plan.Serve(held, 1);
+    plan.Serve(held, 3);
+    plan.Serve(held, 4);
+    const ResidenceId later = plan.Reside(a, 8, 4, 5);
+    plan.Prefetch(later, 4, 4);
+    plan.Serve(later, 4);
+    CheckValid(*program, hardware, plan.plan);
+  }
+  SECTION("in fast memory at its begin only") {
+    const ResidenceId held = plan.Reside(a, 0, 0, 4);
+    plan.Prefetch(held, 0, 1);
+    plan.Serve(held, 1);
+    CheckBroken(*program, hardware, plan.plan, Rule::kServed,
+                {"tick 3 ('done')", "'a'", "tick 1 ('start')", "until tick 4"});
+    plan.Serve(held, 3);
+    CheckValid(*program, hardware, plan.plan);
+  }
+  SECTION("fetched on the way") {
+    const ResidenceId held = plan.Reside(a, 0, 2, 4);
+    plan.Prefetch(held, 2, 3);
+    plan.Serve(held, 3);
+    CheckBroken(*program, hardware, plan.plan, Rule::kServed, {"tick 3 ('done')", "'a'"});
+  }
+  SECTION("evicted while it is filled") {
+    const ResidenceId held = plan.Reside(r, 0, 1, 5);
+    plan.Serve(held, 1);
+    plan.Serve(held, 3);
+    plan.Serve(held, 4);
+    plan.Eviction(held, 4, 5);
+    CheckValid(*program, hardware, plan.plan);
+    plan.plan.copies[0] = {CopyKind::kEviction, held, 2, 3, 0, 4};
+    CheckBroken(*program, hardware, plan.plan, Rule::kCopy, {"'r'", "tick 1 ('start')", "fills"});
+  }
+}
+
 TEST_CASE("main value: reads before the eviction is done, outputs that never get back") {
   const Line t;
   PlanBuilder plan = t.Plan();

@@ -180,6 +180,15 @@ TEST_CASE("invariants") {
         "'w' lives outside the loop 'loop' too");
     broken([](ProgramData& d) { d.accesses[2].buffer = BufferId(2); }, "'t'");
   }
+  SECTION("transfers") {
+    const auto held = [](size_t access, Tick until) {
+      return [=](ProgramData& d) { d.accesses[access].held_until = until; };
+    };
+    broken(held(0, 1), "held_until of buffer");
+    broken(held(0, 100), "held_until of buffer");
+    broken(held(1, 4), "held_until of buffer");  // a loop's entry
+    broken(held(0, 4), "which follows no access of it in the same region");
+  }
   SECTION("costs") {
     broken([](ProgramData& d) { d.cost.instructions.pop_back(); }, "7 costs");
     broken([](ProgramData& d) { d.cost.instructions[0].pool = 1; }, "pool 1 of 1");

@@ -14,6 +14,11 @@ std::shared_ptr<const Program> WithDependences(const Program& program) {
   data.has_dependences = true;
   data.dependences.clear();
   const ScheduleUnits units(*Program::Create(program.data()));
+  // Where a transfer begins or ends, everything before and behind stays there.
+  std::vector<bool> fixed(program.ticks(), false);
+  for (const Access& access : program.accesses()) {
+    if (access.held_until > 0) fixed[access.tick] = fixed[access.held_until - 1] = true;
+  }
   for (const std::vector<Unit>& region : units.regions()) {
     std::vector<std::map<int32_t, bool>> touched;  // by unit: buffers, and whether it changes them
     for (const Unit& unit : region) {
@@ -29,7 +34,8 @@ std::shared_ptr<const Program> WithDependences(const Program& program) {
     }
     for (size_t b = 0; b < region.size(); ++b) {
       for (size_t a = 0; a < b; ++a) {
-        bool depends = touched[a].empty() && touched[b].empty();
+        bool depends = (touched[a].empty() && touched[b].empty()) || fixed[region[a].end - 1] ||
+                       fixed[region[b].end - 1];
         for (const auto& [buffer, changes] : touched[a]) {
           const auto other = touched[b].find(buffer);
           depends |= other != touched[b].end() && (changes || other->second);

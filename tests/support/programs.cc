@@ -163,6 +163,12 @@ Tick ProgramBuilder::EndLoop() {
   return AddInstruction(name, "while", InstructionKind::kLoopExit);
 }
 
+void ProgramBuilder::Hold(BufferId buffer, Tick begin, Tick end) {
+  for (mallocgame::Access& access : accesses_[begin]) {
+    if (access.buffer == buffer) access.held_until = end + 1;
+  }
+}
+
 void ProgramBuilder::BeginBranch() { OpenRegion(RegionKind::kBranch, -1, 1); }
 void ProgramBuilder::EndBranch() { CloseRegion(); }
 void ProgramBuilder::BeginCall() { OpenRegion(RegionKind::kCall, -1, 1); }

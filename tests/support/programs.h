@@ -64,6 +64,9 @@ class ProgramBuilder {
   Tick BeginLoop(const std::string& name, int64_t trips);
   void BeginBody();
   Tick EndLoop();
+  // The buffer's access at `begin` begins a transfer that the instruction at `end` ends, which
+  // accesses it too.
+  void Hold(BufferId buffer, Tick begin, Tick end);
   // Opens and closes a branch of a conditional. After the last one, Add the conditional itself.
   void BeginBranch();
   void EndBranch();
@@ -103,7 +106,7 @@ struct RandomProgramOptions {
   bool undefined = true;
   bool ineligible = true;
   // Of the ordinary instructions a quarter reserve fast memory, and as many make what they write in
-  // main memory.
+  // main memory; of the accesses some begin transfers, which hold their buffers.
   bool constrained = false;
   bool roofline = false;  // otherwise a profile with a row for every placement
 };

@@ -25,7 +25,7 @@ class RandomGenerator {
     for (const Visible& v : visible_) {
       if (v.writable && rng_.Below(4) == 0) builder_.MarkOutput(v.buffer);
     }
-    return builder_.Build();
+    return options_.constrained ? WithTransfers(*builder_.Build()) : builder_.Build();
   }
 
  private:
@@ -34,6 +34,27 @@ class RandomGenerator {
     bool writable;   // in the region at hand
     bool has_value;  // a read is meaningful
   };
+
+  // The same with transfers between accesses of a buffer in one region.
+  std::shared_ptr<const Program> WithTransfers(const Program& program) {
+    ProgramData data = program.data();
+    for (size_t b = 0; b < data.buffers.size(); ++b) {
+      const auto of = program.accesses_of(BufferId(b));
+      for (size_t i = 0; i + 1 < of.size(); ++i) {
+        Access& first = data.accesses[of[i].index()];
+        const size_t end = i + 1 + rng_.Below(2);
+        if (first.kind == AccessKind::kLoopEntry || end >= of.size() || rng_.Below(3) != 0)
+          continue;
+        const Tick last = program.access(of[end]).tick;
+        if (program.instruction(last).region != program.instruction(first.tick).region ||
+            program.instruction(last).kind != InstructionKind::kOrdinary)
+          continue;
+        first.held_until = last + 1;
+        i = end;
+      }
+    }
+    return Program::Create(std::move(data)).value();
+  }
 
   BufferId Known(const std::string& name, BufferOrigin origin) {
     const int64_t size = options_.size_unit * (1 + rng_.Below(8));

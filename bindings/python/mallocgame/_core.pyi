@@ -232,7 +232,9 @@ class Program:
     def accesses(self) -> NDArray[np.void]:
         """A structured array with a row for each access, in time order.
 
-        tick, buffer i4, kind u1 (READ, UPDATE, WRITE or LOOP_ENTRY), writes_in_loop bool.
+        tick, buffer i4, kind u1 (READ, UPDATE, WRITE or LOOP_ENTRY), writes_in_loop bool,
+        held_until i4 (until that tick a transfer that it begins holds the buffer where it is; 0:
+        it begins none).
         """
     @property
     def has_dependences(self) -> bool:

@@ -72,19 +72,16 @@ std::optional<PlannedResidence> ArrangementTables::Plan(int32_t buffer, int32_t 
   planned.preload = preload;
   const Decision& from = tables.decisions[of[first_position]];
   const Decision& to = tables.decisions[of[last_position]];
-  if (preload && (first_position > 0 || !CanBePreloaded(buffer))) return std::nullopt;
+  if (from.held || (preload && (first_position > 0 || !CanBePreloaded(buffer))))
+    return std::nullopt;
   planned.need = preload ? 0 : from.tick;
   planned.end = to.tick + 1;
   planned.scope = scopes[planned.need];
   for (int32_t i = first_position; i <= last_position; ++i) {
     const Decision& d = tables.decisions[of[i]];
     if (!may_be_fast[of[i]] || (d.replaced_only && i > first_position)) return std::nullopt;
-    if (d.kind == AccessKind::kLoopEntry) {
-      planned.end = std::max(planned.end, d.loop_exit);
-      if (d.writes) planned.written = std::max(planned.written, d.loop_exit);
-    } else if (d.writes) {
-      planned.written = std::max(planned.written, d.tick + 1);
-    }
+    planned.end = std::max(planned.end, d.covered_until);
+    if (d.writes) planned.written = std::max(planned.written, d.UsedUntil());
     // A residence that lies in a loop's body serves no access behind it, and one that comes from
     // outside enters a loop at its entry only.
     if (i > first_position && d.tick >= program.scope_end(planned.need)) return std::nullopt;
@@ -93,7 +90,7 @@ std::optional<PlannedResidence> ArrangementTables::Plan(int32_t buffer, int32_t 
   if (planned.end > scope_end) return std::nullopt;
   const auto size = static_cast<int32_t>(of.size());
   if (last_position + 1 < size && tables.decisions[of[last_position + 1]].tick < planned.end)
-    return std::nullopt;  // an access inside the loop is left out
+    return std::nullopt;  // an access that is covered is left out
   if (from.kind == AccessKind::kWrite && !preload) {
     if (replaceable[from.tick] != 0 && from.source >= 0) {
       if (first_position == last_position) return std::nullopt;  // nothing reads the copy

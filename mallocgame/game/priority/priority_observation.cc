@@ -166,7 +166,7 @@ void PriorityObserver::MakeRows() {
       ++kinds[static_cast<size_t>(tables_.arrangement.decision(run.buffer, i).kind)];
     const Tick begin = tables_.arrangement.decision(run.buffer, run.first).tick;
     const Decision& last = tables_.arrangement.decision(run.buffer, run.last);
-    const Tick end = run.placeable ? run.planned.end : std::max(last.tick + 1, last.loop_exit);
+    const Tick end = run.placeable ? run.planned.end : std::max(last.tick + 1, last.covered_until);
     const PlannedResidence& planned = run.planned;
     float* row = rows_.data() + r * kCandidateColumns;
     row[CandidateColumn("present")] = 1.0F;

@@ -83,7 +83,7 @@ void PriorityTables::Describe(Run& run) const {
   }
   const Tick from = arrangement.decision(run.buffer, run.first).tick;
   const Decision& last = arrangement.decision(run.buffer, run.last);
-  const Tick end = std::min(program.ticks(), std::max(last.tick + 1, last.loop_exit));
+  const Tick end = std::min(program.ticks(), std::max(last.tick + 1, last.covered_until));
   const int64_t copy_ps = tables.buffers[run.buffer].copy_ps;
   const std::vector<int64_t>& all_main = tables.all_main_before;
   // A short residence is held while its bytes come, too.
@@ -117,7 +117,7 @@ void PriorityTables::Split(int32_t index) {
     return arrangement.decision(buffer, i);
   };
   const std::vector<int64_t>& all_main = arrangement.tables.all_main_before;
-  // The accesses of a loop that is entered belong together.
+  // The accesses of a loop that is entered belong together, and so do those of a transfer.
   int32_t cut = -1;
   int64_t widest = -1;
   Tick covered = 0, until = 0;
@@ -132,14 +132,14 @@ void PriorityTables::Split(int32_t index) {
         cut = i;
       }
     }
-    covered = std::max(covered, d.loop_exit);
-    until = std::max({until, d.tick + 1, std::min(d.loop_exit, arrangement.program.ticks())});
+    covered = std::max(covered, d.covered_until);
+    until = std::max({until, d.tick + 1, std::min(d.covered_until, arrangement.program.ticks())});
   }
   if (cut >= 0) {
     const int32_t left = AddRun(buffer, first, cut - 1), right = AddRun(buffer, cut, last);
     runs[index].parts = {left, right};
     runs[index].splits = true;
-  } else if (first < last) {
+  } else if (first < last && !decision(first).holds) {
     // One loop: its condition and its body.
     runs[index].splits = true;
     size_t part = 0;

@@ -116,7 +116,7 @@ class Describing {
     const Tick first = arrangement_.decision(run.buffer, run.first).tick;
     const Decision& last = arrangement_.decision(run.buffer, run.last);
     const Tick until =
-        std::min(arrangement_.program.ticks(), std::max(last.tick + 1, last.loop_exit));
+        std::min(arrangement_.program.ticks(), std::max(last.tick + 1, last.covered_until));
     float &begin = graph_.begin[i], &end = graph_.end[i], &need = graph_.need[i];
     begin = PieceAt(first);
     end = PieceAt(until);

@@ -78,7 +78,7 @@ class Allocator {
       AllocateBuffer(buffer);
     }
     if (!pieces_.status().ok()) return pieces_.status();
-    return XlaOutcome{MakePlan(), std::move(order), counts_, finished};
+    return XlaOutcome{KeepTransfers(MakePlan()), std::move(order), counts_, finished};
   }
 
  private:
@@ -241,6 +241,27 @@ class Allocator {
     const double held = picker_.Elapsed(0, last_use) + picker_.Elapsed(*from, ticks);
     if (held >= kMostOfProgramHeld * picker_.Elapsed(0, ticks)) return std::nullopt;
     return from;
+  }
+
+  // XLA ties what a transfer holds to one place. Where its uses came out in different ones here, or
+  // it is evicted meanwhile, the buffer is in main memory.
+  Plan KeepTransfers(Plan plan) const {
+    for (size_t a = 0; a < program_.accesses().size(); ++a) {
+      const Access& begins = program_.accesses()[a];
+      if (begins.held_until == 0) continue;
+      const auto of = program_.accesses_of(begins.buffer);
+      const bool together = std::all_of(
+          std::lower_bound(of.begin(), of.end(), AccessId(a)), of.end(), [&](AccessId other) {
+            return program_.access(other).tick >= begins.held_until ||
+                   plan.served_by[other.index()] == plan.served_by[a];
+          });
+      const bool evicted = std::any_of(plan.copies.begin(), plan.copies.end(), [&](const Copy& c) {
+        return c.kind == CopyKind::kEviction && c.residence == plan.served_by[a] &&
+               begins.tick < c.begin && c.begin < begins.held_until;
+      });
+      if (!together || evicted) plan = InMainMemory(plan, begins.buffer);
+    }
+    return plan;
   }
 
   Plan MakePlan() const {
