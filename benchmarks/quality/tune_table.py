@@ -3,7 +3,7 @@
 The programs are those of a suite; the contended ones if nothing is given.
 
     python benchmarks/quality/tune_table.py FOLDER [--suite contended|cloud|sharded|unseen]
-        [--seconds 60] [--prices both|compiler] [--jobs 1 | --ray ADDRESS] [--no-cache]
+        [--seconds 60] [--prices both|compiler] [--order] [--jobs 1 | --ray ADDRESS] [--no-cache]
         [PROGRAM...]
 
 Tunes program by program and keeps each answer in FOLDER, so that it can be interrupted and goes on
@@ -123,7 +123,7 @@ def print_table(rows: dict[str, dict]) -> None:
     heads = (
         *("XLA cold, µs", "warm", "emitted cold, µs", "warm"),
         *(heading for heading, _ in SPEEDUPS.values()),
-        *("portfolio", "carried out", "plans", "refused", "s"),
+        *("main memory", "portfolio", "carried out", "plans", "refused", "s"),
     )
     cells = {}
     for name, row in rows.items():
@@ -132,6 +132,7 @@ def print_table(rows: dict[str, dict]) -> None:
         cells[name] = [
             *(f"{row[key] / 1e6:,.1f}" for key in keys),
             *(times(row.get(key)) for key in SPEEDUPS),
+            f"{row['main_bytes'] / row['xla_main_bytes']:.3f}" if "main_bytes" in row else "–",
             "–" if model is None else f"{model:.3f}",
             "–" if share is None else f"{share:.0%}",
             str(row["plans"]),
@@ -197,6 +198,7 @@ def main() -> int:
         "--model-seconds", type=float, default=8, help="of portfolio for each bundled one (8)"
     )
     parser.add_argument("--prices", choices=PRICES, default=BOTH, help="as of `xla tune` (both)")
+    parser.add_argument("--order", action="store_true", help="the order is decided too")
     parser.add_argument("--no-cache", action="store_true", help="have everything priced anew")
     add_workers(parser, 1, "programs side by side (1)")
     options = parser.parse_intermixed_args()
@@ -204,7 +206,8 @@ def main() -> int:
     names = options.programs or names_of(options.suite)
     paths = {name: options.folder / f"{name}.json" for name in names}
     with workers(options, here=True) as several:
-        more = ("--prices", options.prices, *(("--no-cache",) if options.no_cache else ()))
+        flags = {"--no-cache": options.no_cache, "--order": options.order}
+        more = ("--prices", options.prices, *(flag for flag, on in flags.items() if on))
         tuned = functools.partial(tune, options.seconds, more)
         missing = [name for name in names if not paths[name].exists()]
         with contextlib.closing(run_jobs(tuned, missing, several)) as finished:

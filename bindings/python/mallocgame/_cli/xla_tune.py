@@ -177,4 +177,6 @@ def _tuned_row(tuned: Tuned) -> Row:
         "refused": list(tuned.refused),
         "seconds": round(tuned.seconds, 3),
         "interrupted": tuned.interrupted,
+        "xla_main_bytes": tuned.xla_main_bytes,
+        "main_bytes": tuned.main_bytes,
     }

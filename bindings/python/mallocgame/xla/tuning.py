@@ -93,6 +93,9 @@ class Tuned:
     seconds: float
     interrupted: bool = False  # whether Ctrl-C ended it before its time was over
     calibrated: Calibrated | None = None  # None: the program can't have calibrated prices
+    # Bytes of main memory (Emitter.main_bytes): XLA's order with nothing in fast memory, and best.
+    xla_main_bytes: int = 0
+    main_bytes: int = 0
 
     @property
     def report(self) -> Report:
@@ -228,6 +231,8 @@ def tune_capture(
         except KeyboardInterrupt:
             interrupted = True
         best = search.best
+        xla_main_bytes = emitter.main_bytes()
+        main_bytes = xla_main_bytes if best is None else emitter.main_bytes(best.written)
     if best is not None and options is not None:
         keep(options, capture, best)
     return Tuned(
@@ -239,6 +244,8 @@ def tune_capture(
         time.monotonic() - begin,
         interrupted,
         _calibrated(emitter.capture, best),
+        xla_main_bytes,
+        main_bytes,
     )
 
 
