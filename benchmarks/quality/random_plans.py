@@ -163,7 +163,6 @@ def carried_out(emitter: mgx.Emitter, seed: list[int], game: str) -> dict:
     before = mg.simulate(program, written.plan.rebased_on(program))
     row |= {"predicted_ps": before.latency_ps, "all_known": before.exact_ps == before.compute_ps}
     row["left_out"] = len(plan.copies) - len(written.plan.copies)
-    row["kept_in_main"] = int(((plan.served_by >= 0) & (written.plan.served_by < 0)).sum())
     if ordered:
         row["moved"] = int((order != np.arange(len(order))).sum())
         row["main_bytes"] = emitter.main_bytes(written)
