@@ -68,8 +68,8 @@ py::array_t<BufferRow> BufferArray(const ProgramHandle& handle) {
 py::array_t<AccessRow> AccessArray(const ProgramHandle& handle) {
   std::vector<AccessRow> rows;
   for (const Access& a : handle.program().accesses()) {
-    rows.push_back({a.tick, a.buffer.value, static_cast<uint8_t>(a.kind), a.writes_in_loop,
-                    a.held_until});
+    rows.push_back(
+        {a.tick, a.buffer.value, static_cast<uint8_t>(a.kind), a.writes_in_loop, a.held_until});
   }
   return ToArray(rows);
 }

@@ -87,8 +87,7 @@ int64_t State::SavingOf(int action) const {
   };
   const Decision* replaced = effect.transfer ? ReplacedWrite(d) : nullptr;
   if (replaced != nullptr && replaced != &d) replace(replaced->tick, kReplaced);
-  const Tick forced_until = d.writes && effect.eviction_end == 0 ? kNever
-                                                                 : d.covered_until;
+  const Tick forced_until = d.writes && effect.eviction_end == 0 ? kNever : d.covered_until;
   Tick tick = d.tick;
   uint64_t placement = replaced == &d ? kReplaced : placements_[tick] | uint64_t{1} << d.bit;
   for (int32_t n = d.next; n >= 0; n = tables_->decisions[n].next) {

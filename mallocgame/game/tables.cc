@@ -105,8 +105,8 @@ void AddDecisions(const Game& game, GameTables& tables) {
     d.required = required.contains(d.access.value);
     d.scope_end = program.scope_end(d.tick);
     d.holds = access.held_until > 0;
-    d.covered_until = access.kind == AccessKind::kLoopEntry ? program.loop_at(d.tick).exit
-                                                            : access.held_until;
+    d.covered_until =
+        access.kind == AccessKind::kLoopEntry ? program.loop_at(d.tick).exit : access.held_until;
     if (access.kind == AccessKind::kWrite && program.instruction(d.tick).plain_copy && index > 0 &&
         tables.decisions.back().tick == d.tick) {
       d.source = index - 1;

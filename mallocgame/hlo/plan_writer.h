@@ -30,8 +30,8 @@ class PlanWriter {
              ModuleDraft& draft, PlacedValues& values, HloModuleProto& proto);
 
   absl::Status Run();
-  // Behind a Run: the plan's copies that were left out, by index.
-  std::vector<int32_t> LeftOut() const { return copies_.LeftOut(); }
+  // Behind a Run: the plan with its copies as they were written.
+  Plan AsWritten() const { return copies_.AsWritten(); }
 
  private:
   // write_plan.cc

@@ -95,11 +95,24 @@ void CopyWriter::ProlongSource(const PlanTransfer& transfer, Tick end) {
     values_.Prolong({source, LastUse(source), end, ReplacedBy(transfer)});
 }
 
-std::vector<int32_t> CopyWriter::LeftOut() const {
-  std::vector<int32_t> copies;
-  for (const int32_t t : left_out_)
-    copies.insert(copies.end(), all_.transfers[t].pieces.begin(), all_.transfers[t].pieces.end());
-  return copies;
+Plan CopyWriter::AsWritten() const {
+  Plan written = plan_;
+  written.copies.clear();
+  std::vector<bool> left_out(all_.transfers.size()), is_filled(plan_.residences.size());
+  for (const int32_t t : left_out_) left_out[t] = true;
+  for (size_t p = 0; p < all_.pieces.size(); ++p) {
+    const Piece& piece = all_.pieces[p];
+    if (piece.dropped || left_out[piece.transfer]) continue;
+    Copy& copy = written.copies.emplace_back(plan_.copies[p]);
+    copy.part_begin = piece.part_begin;
+    copy.part_end = piece.part_end;
+    if (!copy.preload) copy.end = piece.end;
+    const size_t r = copy.residence.index();
+    if (copy.kind != CopyKind::kPrefetch || is_filled[r]) continue;
+    is_filled[r] = true;
+    written.residences[r].begin = copy.begin;
+  }
+  return written;
 }
 
 Tick CopyWriter::FirstUse(ResidenceId residence) const {
@@ -260,9 +273,9 @@ absl::Status CopyWriter::Begin(int32_t p, int32_t computation) {
   MG_RETURN_IF_ERROR(FindValue(transfer, t));
   if (HandedOverBy(module_, flow_.InstructionOf(value_[t]))) {
     const Residence& residence = plan_.residences[transfer.residence.index()];
-    return absl::UnimplementedError(
-        absl::StrCat("buffer '", program_.buffer(residence.buffer).name, "' is copied at tick ",
-                     all_.pieces[p].begin, ", before the collective is done that fills it"));
+    return absl::UnimplementedError(absl::StrCat("buffer '", program_.buffer(residence.buffer).name,
+                                                 "' is copied at tick ", all_.pieces[p].begin,
+                                                 ", before the collective is done that fills it"));
   }
   const Piece& piece = all_.pieces[p];
   if (piece.dropped) return absl::OkStatus();

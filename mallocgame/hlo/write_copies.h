@@ -37,9 +37,9 @@ class CopyWriter {
   // At the end of the computation, before its result: ends what has begun in it. At the entry's
   // end, what hasn't begun begins.
   absl::Status Finish(int32_t computation);
-  // Copies of the plan that weren't written, because main memory has what they bring, or nobody
-  // reads it there.
-  std::vector<int32_t> LeftOut() const;
+  // Behind a run: the plan with its copies as they were written. Those are missing that bring what
+  // main memory has, or nobody reads there, and slices are those that there are.
+  Plan AsWritten() const;
 
  private:
   struct Live {

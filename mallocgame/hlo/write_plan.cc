@@ -2,12 +2,10 @@
 // at the locations that serve it.
 #include "mallocgame/hlo/write_plan.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -258,18 +256,6 @@ std::string Serialize(const Message& message) {
   return bytes;
 }
 
-// The plan without some of its copies, if it is valid then; else as it is.
-Plan Without(const Program& program, const Hardware& hardware, Plan plan,
-             absl::Span<const int32_t> copies) {
-  if (copies.empty()) return plan;
-  Plan less = plan;
-  int32_t c = 0;
-  less.copies.erase(std::remove_if(less.copies.begin(), less.copies.end(),
-                                   [&](const Copy&) { return absl::c_linear_search(copies, c++); }),
-                    less.copies.end());
-  return Validate(program, hardware, less).ok() ? less : plan;
-}
-
 absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
                                   const Hardware& hardware, const PhaseModule& unassigned) {
   HloModuleProtoWithConfig whole;
@@ -304,7 +290,9 @@ absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
   SpreadMemorySpaces(proto);
   PhaseModule result{Serialize(whole), Serialize(written)};
   if (reordered) MG_RETURN_IF_ERROR(PackMainMemory(unassigned, result, hardware.fast_memory_space));
-  return WrittenPlan{std::move(result), Without(program, hardware, plan, writer.LeftOut())};
+  Plan as_written = writer.AsWritten();
+  return WrittenPlan{std::move(result),
+                     Validate(program, hardware, as_written).ok() ? std::move(as_written) : plan};
 }
 
 }  // namespace

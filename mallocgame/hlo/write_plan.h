@@ -12,7 +12,7 @@ namespace mallocgame {
 
 struct WrittenPlan {
   PhaseModule module;
-  Plan plan;  // the one that was given, without what WritePlan leaves out
+  Plan plan;  // the one that was given, as it is carried out
 };
 
 // Writes `plan` of `program` into `unassigned`: the result of the compiler's first phase with

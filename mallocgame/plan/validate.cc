@@ -31,7 +31,8 @@ class Validator {
     for (const auto check :
          {&Validator::CheckEligible, &Validator::CheckServed, &Validator::CheckPrefetches,
           &Validator::CheckCopies, &Validator::CheckRegions, &Validator::CheckLoopEntries,
-          &Validator::CheckHeld, &Validator::CheckSpace, &Validator::CheckLastEvictions, &Validator::CheckOutstanding}) {
+          &Validator::CheckHeld, &Validator::CheckSpace, &Validator::CheckLastEvictions,
+          &Validator::CheckOutstanding}) {
       (this->*check)();
       if (!verdict_.ok()) return verdict_;
     }

@@ -130,8 +130,9 @@ TEST_CASE("what a transfer holds is decided once, where it begins") {
     const PriorityTables& tables = game->priority_tables();
     for (const Run& run : tables.runs) {
       const bool of_a = game->tables().buffers[run.buffer].id == a;
-      REQUIRE((of_a ? run.last - run.first == 2 && !run.splits : run.last - run.first != 0 ||
-               tables.arrangement.decision(run.buffer, run.first).tick == 4));
+      REQUIRE((of_a ? run.last - run.first == 2 && !run.splits
+                    : run.last - run.first != 0 ||
+                          tables.arrangement.decision(run.buffer, run.first).tick == 4));
     }
   }
 }

@@ -197,8 +197,7 @@ TEST_CASE("what a transfer holds can't leave before it is done") {
   const Tick behind = program->access(sent).tick + 1;
   plan.residences[0].end = plan.residences[1].begin = behind;
   plan.copies = {{CopyKind::kEviction, ResidenceId(0), behind, behind, 0, 32768}};
-  const absl::Status refused =
-      WritePlan(*program, plan, UnitHardware(), Unassigned(m)).status();
+  const absl::Status refused = WritePlan(*program, plan, UnitHardware(), Unassigned(m)).status();
   CHECK_THAT(std::string(refused.message()), Catch::Contains("a transfer begins that holds it"));
   plan.copies.clear();
   plan.residences[0].end = program->access(AccessOf(*program, "done", "a")).tick + 1;

@@ -250,11 +250,11 @@ class Allocator {
       const Access& begins = program_.accesses()[a];
       if (begins.held_until == 0) continue;
       const auto of = program_.accesses_of(begins.buffer);
-      const bool together = std::all_of(
-          std::lower_bound(of.begin(), of.end(), AccessId(a)), of.end(), [&](AccessId other) {
-            return program_.access(other).tick >= begins.held_until ||
-                   plan.served_by[other.index()] == plan.served_by[a];
-          });
+      const bool together = std::all_of(std::lower_bound(of.begin(), of.end(), AccessId(a)),
+                                        of.end(), [&](AccessId other) {
+                                          return program_.access(other).tick >= begins.held_until ||
+                                                 plan.served_by[other.index()] == plan.served_by[a];
+                                        });
       const bool evicted = std::any_of(plan.copies.begin(), plan.copies.end(), [&](const Copy& c) {
         return c.kind == CopyKind::kEviction && c.residence == plan.served_by[a] &&
                begins.tick < c.begin && c.begin < begins.held_until;
