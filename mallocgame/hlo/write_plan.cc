@@ -290,9 +290,9 @@ absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
   SpreadMemorySpaces(proto);
   PhaseModule result{Serialize(whole), Serialize(written)};
   if (reordered) MG_RETURN_IF_ERROR(PackMainMemory(unassigned, result, hardware.fast_memory_space));
-  Plan as_written = writer.AsWritten();
-  return WrittenPlan{std::move(result),
-                     Validate(program, hardware, as_written).ok() ? std::move(as_written) : plan};
+  WrittenPlan made{std::move(result), writer.AsWritten()};
+  if (!Validate(program, hardware, made.plan).ok()) made.plan = plan;
+  return made;
 }
 
 }  // namespace
