@@ -4,7 +4,7 @@
 //
 //     soak FOLDER STEPS [THREADS [SEED [GAME]]]
 //
-// GAME: time, order or schedule; without it all of them.
+// GAME: time, priority or schedule; without it all of them.
 // A job is one program and kind of game with options drawn from the seed; it is played again and
 // again for its share of the steps. Sweeps over all jobs follow each other. Each line on standard
 // output is a JSON object of what was done so far. At the end the first jobs are played again and
