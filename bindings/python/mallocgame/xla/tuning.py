@@ -351,6 +351,10 @@ class _Search:
         self._seed = seed
         self._tell = tell
         self._order = order and captured.program.free_pairs > 0
+        # Orders count as if everything lay in main memory. What a plan has in fast memory needs
+        # none there, so an order that needs more by that may fit: the written plan tells.
+        self._own_main_bytes = captured.program.main_memory["total_bytes"]
+        self._main_bytes = self._own_main_bytes + captured.program.hardware.fast_bytes
         self._forbidden: set[int] = set()
         self._fast_bytes = captured.program.hardware.fast_bytes
         self.best: Emitted | None = None  # faster than XLA's default
@@ -384,7 +388,10 @@ class _Search:
         at_prices = priced(program, "calibrated") if calibrated else program
         own = at_prices.hardware.replace(fast_bytes=self._fast_bytes)
         game = Game(at_prices, hardware=own, forbidden=sorted(self._forbidden))
-        solved = solve(game, _SOLVER, seconds=seconds, seed=self._seed, order=self._order)
+        most = self._main_bytes if self._order else None
+        solved = solve(
+            game, _SOLVER, seconds=seconds, seed=self._seed, order=self._order, main_bytes=most
+        )
         order = solved.order
         played = at_prices if order is None else solved.game.program
         predicted = cost_ps(simulate(played, solved.plan))
@@ -409,9 +416,11 @@ class _Search:
         return came_out <= predicted * (1 + _CLOSE)
 
     def _check_main_memory(self, written: Written) -> None:
-        """PlanRefusedError: the order needs more main memory than XLA's."""
+        """PlanRefusedError: the order needs more main memory than XLA's. The next has less."""
         needed, limit = self._emitter.main_bytes(written), self._emitter.main_bytes()
         if needed > limit:
+            counted = written.program.main_memory["total_bytes"]
+            self._main_bytes = max(self._own_main_bytes, counted - (needed - limit))
             raise PlanRefusedError(
                 f"{written.program.name}: the order of instructions needs {needed} bytes of main "
                 f"memory, allowed are the {limit} of XLA's order"
