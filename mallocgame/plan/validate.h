@@ -23,7 +23,8 @@ enum class Rule : uint8_t {
   // A residence lies outside fast memory or is not aligned, or its bytes belong to another one or
   // to an instruction at that time.
   kSpace,
-  // An access is served by a residence that is not there, is not filled yet, or holds an old value.
+  // An access is served by a residence that is not there, is not filled yet, or holds an old value;
+  // or elsewhere than where a transfer holds its buffer.
   kServed,
   // A read or a prefetch wants a value from main memory that is not there or not there yet, or the
   // last value of an output never gets there.

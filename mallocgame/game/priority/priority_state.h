@@ -13,7 +13,7 @@
 //   Preload  The same for an entry parameter, from before the program starts.
 //   Split    The run becomes two, cut where a residence would be held longest without an access; a
 //            loop that is carried becomes what is inside. Both are open, each with its own
-//            importance.
+//            importance. Accesses that a transfer between chips holds together stay together.
 //
 // A residence lies where there is room for its whole time and where it takes the least from
 // prefetches, its own and others': each would like to have its bytes from the tick on from which it
