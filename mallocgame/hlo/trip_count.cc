@@ -22,14 +22,15 @@
 #include "nlohmann/json.hpp"
 
 namespace mallocgame::hlo {
+
+enum class Direction : uint8_t { kNone, kLt, kLe, kGt, kGe, kEq, kNe };
+
 namespace {
 
 __extension__ using Int128 = __int128;
 
 // The element of a loop that carries no tuple but one array.
 constexpr int64_t kWhole = -1;
-
-enum class Direction : uint8_t { kNone, kLt, kLe, kGt, kGe, kEq, kNe };
 
 Direction DirectionOf(absl::string_view text) {
   if (text == "LT") return Direction::kLt;

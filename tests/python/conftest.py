@@ -22,7 +22,6 @@ import numpy as np
 import pytest
 
 import mallocgame as mg
-from mallocgame._cli.main import main
 
 # In the root of the repository `import mallocgame` finds the C++ sources as a namespace package,
 # which has no file.
@@ -131,6 +130,7 @@ def command(*arguments: object, folder: pathlib.Path) -> subprocess.CompletedPro
 
     It is done in this process, as to import everything anew takes longer than most commands.
     """
+    main = importlib.import_module("mallocgame._cli.main").main
     texts = [*map(str, arguments)]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         with contextlib.chdir(folder), outputs_to(out, err):

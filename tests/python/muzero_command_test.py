@@ -199,7 +199,7 @@ def test_resumed_settings_need_not_go_together_with_the_programs_own_hardware(be
 
 def test_long_trainings_demonstrate_as_much_as_the_setting_allows(begin):
     config = {name: value for name, value in SMALL.items() if name != DECISIONS}
-    trainer = begin(PROGRAM, config, seconds=1e7)
+    trainer = begin(PROGRAM, config, seconds=1e10)
     assert float(trainer.settings[DECISIONS]) == 1e12
 
 
