@@ -51,4 +51,4 @@ for library in "${libraries[@]}"; do preload+=("$(g++ -print-file-name="$library
 export ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="${preload[*]}" PYTHONPATH="$package"
 cd "$(mktemp -d)"
 setarch -R "$root/.venv/bin/python" -m pytest -c "$root/pyproject.toml" --rootdir "$root" \
-  -n "$(nproc)" --dist loadfile --durations 12 --timeout 7200 "${python[@]}"
+  -n "$(nproc)" --dist worksteal --durations 12 --timeout 7200 "${python[@]}"

@@ -46,7 +46,7 @@ void AppendArrays(ShapeProto& shape, std::vector<int64_t>& index, std::vector<Ar
   }
 }
 
-std::vector<ArrayAt> ArraysOf(ShapeProto& shape) {
+std::vector<ArrayAt> IndexedArrays(ShapeProto& shape) {
   std::vector<ArrayAt> arrays;
   std::vector<int64_t> index;
   AppendArrays(shape, index, arrays);
@@ -54,7 +54,7 @@ std::vector<ArrayAt> ArraysOf(ShapeProto& shape) {
 }
 
 absl::Status SetSpaces(absl::Span<const int64_t> spaces, absl::string_view of, ShapeProto& shape) {
-  const std::vector<ArrayAt> arrays = ArraysOf(shape);
+  const std::vector<ArrayAt> arrays = IndexedArrays(shape);
   if (arrays.size() != spaces.size()) {
     return Invalid(
         absl::StrCat(of, " has ", arrays.size(), " arrays; the placement has ", spaces.size()));
@@ -85,7 +85,7 @@ class FusedSpaces {
     for (int k = 0; k < caller.operand_ids_size(); ++k)
       FollowOperand(caller, k, *instructions_[caller.operand_ids(k)]->mutable_shape());
     if (caller.opcode() != "fusion") return;
-    for (const ArrayAt& array : ArraysOf(*caller.mutable_shape()))
+    for (const ArrayAt& array : IndexedArrays(*caller.mutable_shape()))
       Mark(Root(caller), array.index, array.shape->layout().memory_space());
   }
 
@@ -109,7 +109,7 @@ class FusedSpaces {
     if (caller.opcode() != "fusion") return;
     HloInstructionProto* const parameter = Parameter(caller, number);
     if (parameter == nullptr) return;
-    for (const ArrayAt& array : ArraysOf(shape))
+    for (const ArrayAt& array : IndexedArrays(shape))
       Mark(*parameter, array.index, array.shape->layout().memory_space());
   }
 
@@ -315,7 +315,7 @@ class Editor {
   absl::Status SetShared() {
     HloInputOutputAliasProto& aliases = *module_.mutable_input_output_alias();
     aliases.clear_entries();
-    const std::vector<ArrayAt> results = ArraysOf(*root_.mutable_shape());
+    const std::vector<ArrayAt> results = IndexedArrays(*root_.mutable_shape());
     std::set<std::tuple<int64_t, std::vector<int64_t>, std::vector<int64_t>>> seen;
     for (const SharedArray& shared : placement_.shared) {
       if (shared.operand < 0 || shared.operand >= std::ssize(bitcasts_) ||
@@ -333,7 +333,7 @@ class Editor {
                                     shared.result_array, ", which lies in another memory space"));
       }
       const int64_t number = parameter_of_[shared.operand];
-      const auto operand = ArraysOf(*parameters_[number].mutable_shape());
+      const auto operand = IndexedArrays(*parameters_[number].mutable_shape());
       const std::vector<int64_t>& to = results[shared.result_array].index;
       const std::vector<int64_t>& from = operand[shared.operand_array].index;
       // Operands that share a parameter give one entry.

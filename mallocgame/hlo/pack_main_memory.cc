@@ -27,7 +27,6 @@
 namespace mallocgame::hlo {
 namespace {
 
-constexpr int64_t kMainAlignment = 16384;  // of what the compiler (libtpu 0.0.51) places itself
 constexpr int64_t kScalarAlignment = 512;
 
 struct Life {

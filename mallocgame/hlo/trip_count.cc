@@ -22,14 +22,15 @@
 #include "nlohmann/json.hpp"
 
 namespace mallocgame::hlo {
+
+enum class Direction : uint8_t { kUnset, kLt, kLe, kGt, kGe, kEq, kNe };
+
 namespace {
 
 __extension__ using Int128 = __int128;
 
 // The element of a loop that carries no tuple but one array.
 constexpr int64_t kWhole = -1;
-
-enum class Direction : uint8_t { kNone, kLt, kLe, kGt, kGe, kEq, kNe };
 
 Direction DirectionOf(absl::string_view text) {
   if (text == "LT") return Direction::kLt;
@@ -38,7 +39,7 @@ Direction DirectionOf(absl::string_view text) {
   if (text == "GE") return Direction::kGe;
   if (text == "EQ") return Direction::kEq;
   if (text == "NE") return Direction::kNe;
-  return Direction::kNone;
+  return Direction::kUnset;
 }
 
 Direction Not(Direction direction) {
@@ -49,9 +50,9 @@ Direction Not(Direction direction) {
     case Direction::kGe: return Direction::kLt;
     case Direction::kEq: return Direction::kNe;
     case Direction::kNe: return Direction::kEq;
-    case Direction::kNone: break;
+    case Direction::kUnset: break;
   }
-  return Direction::kNone;
+  return Direction::kUnset;
 }
 
 // Whether `a` DIRECTION 0.
@@ -63,7 +64,7 @@ bool Holds(int64_t a, Direction direction) {
     case Direction::kGe: return a >= 0;
     case Direction::kEq: return a == 0;
     case Direction::kNe: return a != 0;
-    case Direction::kNone: break;
+    case Direction::kUnset: break;
   }
   return false;
 }
@@ -86,7 +87,7 @@ std::optional<Int128> FirstFailure(Int128 a, Int128 b, Direction direction) {
       if (a == 0) return 0;
       if (b == 0 || -a % b != 0 || -a / b < 0) return std::nullopt;
       return -a / b;
-    case Direction::kNone: break;
+    case Direction::kUnset: break;
   }
   return std::nullopt;
 }
@@ -197,9 +198,9 @@ bool IsComputed(absl::string_view opcode) { return opcode == "fusion" || opcode 
 struct TripCounter::Number {
   int64_t constant = 0, factor = 0;
   int64_t element = kWhole;  // of factor 0: of no meaning
-  Direction direction = Direction::kNone;
+  Direction direction = Direction::kUnset;
 
-  bool is_constant() const { return factor == 0 && direction == Direction::kNone; }
+  bool is_constant() const { return factor == 0 && direction == Direction::kUnset; }
   friend bool operator==(const Number&, const Number&) = default;
 
   static Value Of(std::optional<int64_t> constant) {
@@ -207,7 +208,7 @@ struct TripCounter::Number {
   }
   // a + times * b
   static Value Sum(const Number& a, const Number& b, int64_t times) {
-    if (a.direction != Direction::kNone || b.direction != Direction::kNone) return std::nullopt;
+    if (a.direction != Direction::kUnset || b.direction != Direction::kUnset) return std::nullopt;
     if (a.factor != 0 && b.factor != 0 && a.element != b.element) return std::nullopt;
     Number sum;
     sum.element = a.factor != 0 ? a.element : b.element;
@@ -223,7 +224,7 @@ struct TripCounter::Number {
   }
   static Value Compare(const Number& a, const Number& b, Direction direction) {
     Value difference = Sum(a, b, -1);
-    if (!difference || direction == Direction::kNone) return std::nullopt;
+    if (!difference || direction == Direction::kUnset) return std::nullopt;
     if (difference->factor == 0) return Of(Holds(difference->constant, direction) ? 1 : 0);
     difference->direction = direction;
     return difference;
@@ -231,7 +232,7 @@ struct TripCounter::Number {
   // Of truth values.
   static Value Negation(const Number& a) {
     if (a.is_constant()) return Of(a.constant == 0 ? 1 : 0);
-    if (a.direction == Direction::kNone) return std::nullopt;
+    if (a.direction == Direction::kUnset) return std::nullopt;
     Number negation = a;
     negation.direction = Not(a.direction);
     return negation;
@@ -334,7 +335,7 @@ TripCounter::Value TripCounter::Apply(int32_t i, const std::vector<Value>& value
   Value result;
   if (PassesOn(opcode)) {
     // What is not 0 becomes true, and a comparison becomes 0 or 1.
-    const bool is_truth = a.direction != Direction::kNone;
+    const bool is_truth = a.direction != Direction::kUnset;
     if (opcode == "convert" && (type == PRED || is_truth)) return std::nullopt;
     result = a;
   } else if (opcode == "negate") {
@@ -412,14 +413,14 @@ std::optional<int64_t> TripCounter::Closed(const Loop& loop) {
   if (!goes_on) return std::nullopt;
   if (goes_on->is_constant())
     return goes_on->constant == 0 ? std::optional<int64_t>(0) : std::nullopt;
-  if (goes_on->direction == Direction::kNone) return std::nullopt;
+  if (goes_on->direction == Direction::kUnset) return std::nullopt;
 
   const int64_t k = goes_on->element;
   const std::optional<int64_t> first = Initial(loop, k);
   const std::optional<int32_t> following = Element(loop.body_root, k);
   if (!first || !following) return std::nullopt;
   const Value next = Evaluate(*following, carried);
-  if (!next || next->direction != Direction::kNone || next->factor != 1 || next->element != k)
+  if (!next || next->direction != Direction::kUnset || next->factor != 1 || next->element != k)
     return std::nullopt;
   const PrimitiveType type = module_.instruction(*following).proto->shape().element_type();
   const int bits = BitsOf(type);

@@ -14,9 +14,6 @@
 namespace mallocgame::hlo {
 namespace {
 
-constexpr int64_t kMainAlignment = 16384;  // of what the compiler (libtpu 0.0.51) places itself
-constexpr int64_t kFlagBytes = 4;
-
 using Assigned = BufferAllocationProto::Assigned;
 
 class AssignmentWriter {

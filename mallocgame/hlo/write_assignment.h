@@ -17,6 +17,9 @@ class BufferAssignmentProto;
 
 // The memory space of the flags by which copies tell that they are done.
 inline constexpr int64_t kFlagSpace = 2;
+inline constexpr int64_t kFlagBytes = 4;
+// The alignment in main memory of what the compiler (libtpu 0.0.51) places itself.
+inline constexpr int64_t kMainAlignment = 16384;
 
 // A value that the module before hasn't got.
 struct NewValue {

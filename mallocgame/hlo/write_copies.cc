@@ -10,6 +10,7 @@
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/memory_spaces.h"
 #include "mallocgame/hlo/shape_size.h"
+#include "mallocgame/hlo/write_assignment.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -22,7 +23,6 @@ constexpr char kSliceConfig[] =
     R"({"flag_configs":[],"scoped_memory_configs":[],"used_scoped_memory_configs":[],)"
     R"("aliasing_operands":{"lists":[]}})";
 constexpr int64_t kTupleBytes = 512;
-constexpr int64_t kFlagBytes = 4;
 constexpr Tick kEndOfRun = kNever;
 
 // The array that tells when a transfer is done.

@@ -135,10 +135,10 @@ OffsetProblem TinyProblem(Rng& rng) {
   return problem;
 }
 
-TEST_CASE("brute force says the same of thousands of tiny problems") {
+void CheckTinyProblems(int count) {
   Rng rng(1);
   int feasible = 0, infeasible = 0, searched = 0, found_by_search = 0;
-  for (int i = 0; i < 20000; ++i) {
+  for (int i = 0; i < count; ++i) {
     const OffsetProblem problem = TinyProblem(rng);
     const OffsetResult result = Solved(problem);
     std::vector<int64_t> offsets;
@@ -150,10 +150,15 @@ TEST_CASE("brute force says the same of thousands of tiny problems") {
     found_by_search += fits && result.nodes > 0;
   }
   // The test means something only if both answers occur, and both are found by the search.
-  CHECK(feasible > 2000);
-  CHECK(infeasible > 2000);
-  CHECK(searched > 400);
-  CHECK(found_by_search > 50);
+  CHECK(feasible > count / 10);
+  CHECK(infeasible > count / 10);
+  CHECK(searched > count / 50);
+  CHECK(found_by_search > count / 400);
+}
+
+TEST_CASE("brute force says the same of thousands of tiny problems") { CheckTinyProblems(4000); }
+TEST_CASE("brute force says the same of many tiny problems", "[weekly]") {
+  CheckTinyProblems(40'000);
 }
 
 // Cuts a rectangle of time and memory into `count` intervals: it is full, so only a perfect packing
@@ -230,10 +235,10 @@ OffsetProblem ShapedProblem(Rng& rng) {
   return problem;
 }
 
-TEST_CASE("brute force says the same of alignments, gaps, given offsets and sizes of zero") {
+void CheckShapedProblems(int count) {
   Rng rng(7);
   int feasible = 0, infeasible = 0, stopped = 0, refused = 0, searched = 0;
-  for (int i = 0; i < 30000; ++i) {
+  for (int i = 0; i < count; ++i) {
     const OffsetProblem problem = ShapedProblem(rng);
     INFO("problem " << i);
     std::vector<int64_t> offsets;
@@ -258,11 +263,18 @@ TEST_CASE("brute force says the same of alignments, gaps, given offsets and size
       case OffsetStatus::kStopped: ++stopped; break;
     }
   }
-  CHECK(feasible > 3000);
-  CHECK(infeasible > 3000);
-  CHECK(refused > 100);
-  CHECK(searched > 300);
-  CHECK(stopped < 300);  // only where an interval has no anchor
+  CHECK(feasible > count / 10);
+  CHECK(infeasible > count / 10);
+  CHECK(refused > count / 300);
+  CHECK(searched > count / 100);
+  CHECK(stopped < count / 100);  // only where an interval has no anchor
+}
+
+TEST_CASE("brute force says the same of alignments, gaps, given offsets and sizes of zero") {
+  CheckShapedProblems(6000);
+}
+TEST_CASE("brute force says the same of many problems with alignments and the rest", "[weekly]") {
+  CheckShapedProblems(60'000);
 }
 
 TEST_CASE("the least height is that of brute force") {

@@ -81,13 +81,13 @@ def test_what_cannot_be_is_refused():
 def train(folder: pathlib.Path, *more: object) -> list[str]:
     settings = small_agents.texts(small_agents.MUZERO)
     arguments = ["train", "muzero", *PROGRAMS, "--out", folder, "--seed", 3, *more]
-    return [sys.executable, "-m", "mallocgame", *map(str, arguments), "--config", *settings]
+    return [*map(str, arguments), "--config", *settings]
 
 
-def test_a_learner_that_is_killed_goes_on(tmp_path):
+def test_a_learner_that_is_killed_goes_on(tmp_path, run):
     curve = tmp_path / "curve.csv"
     with subprocess.Popen(
-        train(tmp_path, "--seconds", 0, "--actors", 2),
+        [sys.executable, "-m", "mallocgame", *train(tmp_path, "--seconds", 0, "--actors", 2)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -101,13 +101,7 @@ def test_a_learner_that_is_killed_goes_on(tmp_path):
         _, err = running.communicate(timeout=600)
     assert running.returncode == -signal.SIGKILL, err
     steps = agents.MuZero.load(tmp_path / "checkpoint.muzero", PROGRAMS).iterations
-    done = subprocess.run(
-        train(tmp_path, "--resume", "--seconds", 0.2, "--actors", 2),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = run(*train(tmp_path, "--resume", "--seconds", 0.2, "--actors", 2))
     assert done.returncode == 0, done.stderr
     # The whole is the same as without an interruption, and as on one machine.
     resumed = agents.MuZero.load(tmp_path / "checkpoint.muzero", PROGRAMS)
@@ -120,12 +114,10 @@ def test_a_learner_that_is_killed_goes_on(tmp_path):
     ]
 
 
-def test_options_that_do_not_go_together(tmp_path):
+def test_options_that_do_not_go_together(tmp_path, run):
     for more, said in (
         (["--most-stale", 4], "--most-stale: is of actors; give --actors or --ray too"),
         (["--most-stale", -1, "--actors", 2], "--most-stale"),
     ):
-        done = subprocess.run(
-            train(tmp_path, *more), capture_output=True, text=True, timeout=600, check=False
-        )
+        done = run(*train(tmp_path, *more))
         assert done.returncode == 2 and said in done.stderr

@@ -6,6 +6,7 @@ compiler with two small programs of JAX.
 
 import contextlib
 import fcntl
+import functools
 import importlib
 import json
 import os
@@ -13,8 +14,9 @@ import pathlib
 import pickle
 import shutil
 import subprocess
-import sys
+import tempfile
 from collections.abc import Iterator
+from typing import IO
 
 import numpy as np
 import pytest
@@ -104,17 +106,46 @@ def captured_loop(compiler, answers):
     return captured_by(compiler, answers, "loop")
 
 
+@contextlib.contextmanager
+def outputs_to(out: IO[str], err: IO[str]) -> Iterator[None]:
+    """Sends to two files what Python and C++ write to standard output and standard error."""
+    kept = os.dup(1), os.dup(2)
+    os.dup2(out.fileno(), 1), os.dup2(err.fileno(), 2)
+    try:
+        with (
+            open(1, "w", closefd=False) as stdout,
+            open(2, "w", buffering=1, closefd=False) as stderr,
+            contextlib.redirect_stdout(stdout),
+            contextlib.redirect_stderr(stderr),
+        ):
+            yield
+    finally:
+        for number, one in enumerate(kept, 1):
+            os.dup2(one, number)
+            os.close(one)
+
+
+def command(*arguments: object, folder: pathlib.Path) -> subprocess.CompletedProcess:
+    """Runs `mallocgame argument...` in the folder.
+
+    It is done in this process, as to import everything anew takes longer than most commands.
+    """
+    main = importlib.import_module("mallocgame._cli.main").main
+    texts = [*map(str, arguments)]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        with contextlib.chdir(folder), outputs_to(out, err):
+            try:
+                status = main(texts)
+            except SystemExit as end:  # argparse ends so
+                status = end.code
+        out.seek(0), err.seek(0)
+        return subprocess.CompletedProcess(texts, status, out.read(), err.read())
+
+
 @pytest.fixture
 def run(tmp_path):
-    """run(argument...) -> CompletedProcess of `python -m mallocgame`, in an empty folder."""
-
-    def call(*arguments: object) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-W", "error", "-m", "mallocgame", *map(str, arguments)]
-        return subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
-        )
-
-    return call
+    """run(argument...) -> CompletedProcess of `mallocgame argument...`, in an empty folder."""
+    return functools.partial(command, folder=tmp_path)
 
 
 @pytest.fixture

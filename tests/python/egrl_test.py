@@ -224,24 +224,12 @@ def test_the_solver_plays_its_map(tmp_path):
 
 
 def train(*arguments: object) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "mallocgame",
-        "train",
-        "egrl",
-        *map(str, arguments),
-        "--config",
-        *SETTINGS,
-    ]
+    return ["train", "egrl", *map(str, arguments), "--config", *SETTINGS]
 
 
-def train_json(*arguments: object) -> dict:
-    return json.loads(
-        subprocess.run(
-            [*train(*arguments), "--json"], capture_output=True, text=True, check=True
-        ).stdout
-    )
+def process(*arguments: object) -> list[str]:
+    """The training as a process of its own, which may be killed."""
+    return [sys.executable, "-m", "mallocgame", *train(*arguments)]
 
 
 def curve_of(out: pathlib.Path) -> list[dict[str, str]]:
@@ -249,10 +237,10 @@ def curve_of(out: pathlib.Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_command_writes_maps(tmp_path, run):
+def test_the_command_writes_maps(tmp_path, run, run_json):
     out = tmp_path / "run"
     arguments = (PROGRAM, OTHER, "--hierarchy", "nnp_i", "--out", out)
-    document = train_json(*arguments, "--evaluations", 50, "--seed", 1)
+    document = run_json(*train(*arguments, "--evaluations", 50, "--seed", 1))
     assert [row["program"] for row in document["results"]] == [PROGRAM, OTHER]
     for row in document["results"]:
         problem = mg.placement.problem(row["program"], "nnp_i")
@@ -280,7 +268,7 @@ def test_the_command_writes_maps(tmp_path, run):
         assert best == sorted(best, reverse=True) and best[-1] == latency_ps
     assert len(curve_of(out)) == document["generations"]
     assert os.listdir(out / "tensorboard")
-    more = train_json(*arguments, "--evaluations", 80, "--resume")
+    more = run_json(*train(*arguments, "--evaluations", 80, "--resume"))
     assert all(row["evaluations"] >= 80 for row in more["results"])
     for added, sentence in (
         ((), "--resume goes on with it"),
@@ -310,10 +298,11 @@ def test_resumed_settings_need_not_go_together_with_the_defaults(tmp_path, run):
 
 
 @pytest.mark.parametrize("game", ["priority", "time"])
-def test_the_command_plays_the_game(tmp_path, run, game):
+def test_the_command_plays_the_game(tmp_path, run, run_json, game):
     out = tmp_path / "run"
     chosen = () if game == "priority" else ("--game", game)
-    (row,) = train_json(GAME, "--out", out, "--evaluations", 30, *chosen)["results"]
+    command = train(GAME, "--out", out, "--evaluations", 30, *chosen)
+    (row,) = run_json(*command)["results"]
     program = mg.load_program(GAME)
     plan = mg.load_plan(out / f"{GAME}.plan.json", program)
     assert (
@@ -338,24 +327,22 @@ def test_the_command_plays_the_game(tmp_path, run, game):
     assert done.returncode == 2 and "beside --hierarchy" in done.stderr, done.stderr
 
 
-def test_killed_and_resumed_nothing_is_lost(tmp_path):
+def test_killed_and_resumed_nothing_is_lost(tmp_path, run):
     killed, straight = tmp_path / "killed", tmp_path / "straight"
     arguments = (PROGRAM, "--hierarchy", "nnp_i", "--evaluations", 400)
     for _ in range(2):
         have = len(curve_of(killed)) if (killed / "curve.csv").exists() else 0
         with subprocess.Popen(
-            train(*arguments, "--out", killed, "--resume"), stderr=subprocess.DEVNULL
-        ) as process:
+            process(*arguments, "--out", killed, "--resume"), stderr=subprocess.DEVNULL
+        ) as running:
             deadline = time.monotonic() + 600
             while time.monotonic() < deadline and not (
                 (killed / "curve.csv").exists() and len(curve_of(killed)) >= have + 5
             ):
                 time.sleep(0.01)
-            process.kill()
-    subprocess.run(
-        [*train(*arguments, "--out", killed, "--resume")], check=True, capture_output=True
-    )
-    subprocess.run([*train(*arguments, "--out", straight)], check=True, capture_output=True)
+            running.kill()
+    assert run(*train(*arguments, "--out", killed, "--resume")).returncode == 0
+    assert run(*train(*arguments, "--out", straight)).returncode == 0
     one, other = ([{**row, "seconds": ""} for row in curve_of(out)] for out in (killed, straight))
     assert one == other and len(one) > 20
     name = f"{PROGRAM}.checkpoint.egrl"
@@ -364,18 +351,18 @@ def test_killed_and_resumed_nothing_is_lost(tmp_path):
 
 def test_ctrl_c_leaves_results(tmp_path, problem):
     out = tmp_path / "run"
-    command = train(PROGRAM, "--hierarchy", "nnp_i", "--evaluations", 10**9, "--out", out)
+    command = process(PROGRAM, "--hierarchy", "nnp_i", "--evaluations", 10**9, "--out", out)
     with subprocess.Popen(
         [*HEEDING, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as process:
+    ) as running:
         deadline = time.monotonic() + 600
         while time.monotonic() < deadline and not (out / f"{PROGRAM}.checkpoint.egrl").exists():
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        running.send_signal(signal.SIGINT)
         try:
-            assert process.wait(60) == 130
+            assert running.wait(60) == 130
         finally:
-            process.kill()
+            running.kill()
     saved = json.loads((out / f"{PROGRAM}.map.json").read_text())
     assert problem.evaluate(np.array(saved["map"], np.uint8))[:2] == (saved["latency_ps"], 0.0)
 

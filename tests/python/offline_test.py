@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import sys
 import threading
@@ -22,6 +23,10 @@ from mallocgame.offline import making
 
 WAVERNN = "wavernn_64steps_b8.tpu_v5e"  # whose instructions wait for small buffers
 BEHAVIOURS = ["greedy", "rent", "anneal:30", "random"]
+COMPACT, FLAT = (
+    sum(math.prod(part.shape) for part in mg.observation.layout(settings))
+    for settings in (mg.observation.COMPACT, {})
+)
 ARRAYS = ("observations", "final_observation", "masks", "actions", "rewards", "returns")
 
 
@@ -255,7 +260,7 @@ def test_what_does_not_fit_is_not_written(episodes, tmp_path):
     folder = tmp_path / "data"
     offline.write_numpy(episodes[:1], folder)
     (flat,) = offline.play_games(mg.Game(mg.load_program(SMALL)), ["greedy"], observation="flat")
-    with pytest.raises(mg.InvalidInputError, match="found size 118, allowed: 886"):
+    with pytest.raises(mg.InvalidInputError, match=f"found size {COMPACT}, allowed: {FLAT}"):
         offline.write_numpy([flat], folder)
     with pytest.raises(mg.InvalidInputError, match="can't be the name of a file"):
         offline.write_numpy([dataclasses.replace(episodes[0], level="../x")], folder)
@@ -318,7 +323,7 @@ def test_minari_refuses_what_it_cannot_hold(episodes, minari, monkeypatch):
     with pytest.raises(mg.InvalidInputError, match="found no episode"):
         offline.write_minari([], "empty-v0")
     wide = dataclasses.replace(episodes[0], observations=episodes[0].observations[:, :3])
-    with pytest.raises(mg.InvalidInputError, match=r"found 3 numbers .* allowed: 118"):
+    with pytest.raises(mg.InvalidInputError, match=rf"found 3 numbers .* allowed: {COMPACT}"):
         offline.write_minari([episodes[0], wide], "wide-v0")
     assert "wide-v0" not in minari.list_local_datasets()
     offline.write_minari(episodes[:1], "taken-v0")
@@ -433,7 +438,7 @@ def test_a_folder_of_other_data_is_refused(command, tmp_path):
     assert command(*usual)[0] == 0
     status, _, err = command(*usual, "--observation", "flat")
     assert (status, err.count("\n")) == (2, 1)
-    assert "found size 118, allowed: 886, that of the episodes; give another folder" in err
+    assert f"found size {COMPACT}, allowed: {FLAT}, that of the episodes; give another" in err
     path = tmp_path / "index.json"
     text = path.read_text()
     path.write_text(text.replace('"fingerprint": "', '"fingerprint": "x'))

@@ -73,26 +73,36 @@ def test_from_levels_to_a_judged_submission(tmp_path):
     assert "plans" in table and "no plan" in table
 
 
-def test_from_plans_to_a_judged_submission(tmp_path):
+def cloned(name: str, folder: pathlib.Path) -> str:
+    """Writes the policy and its plans to the folder's `name`; of the same demonstrations."""
     pytest.importorskip("torch", reason="Torch isn't installed: pip install 'mallocgame[agents]'")
+    script, kept = str(ROOT / "examples" / "clone_levels.py"), ["--demonstrations", "kept.npz"]
+    return run(script, name, *kept, "--every", "200", folder=folder)
+
+
+def test_from_plans_to_a_judged_submission(tmp_path):
     pytest.importorskip(
         "rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]"
     )
-    script, kept = str(ROOT / "examples" / "clone_levels.py"), ["--demonstrations", "kept.npz"]
-    output = run(script, "first", *kept, "--every", "200", folder=tmp_path)
+    output = cloned("first", tmp_path)
     losses = [float(loss) for loss in re.findall(r"held-out loss (\S+)", output)]
     assert min(losses) < losses[0]
-    run(script, "again", *kept, folder=tmp_path)  # with the same demonstrations
+    name, *arguments = output.splitlines()[-1].split()
+    assert name == "mallocgame"
+    table = run("-m", "mallocgame", *arguments, folder=tmp_path)
+    assert "first" in table and "no plan" in table
+
+
+@pytest.mark.weekly
+def test_the_same_demonstrations_give_the_same_plans(tmp_path):
+    for name in ("first", "again"):
+        cloned(name, tmp_path)
     plans = sorted(path.name for path in (tmp_path / "first").glob("*.json"))
     assert plans
     assert all(
         (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
         for name in plans
     )
-    name, *arguments = output.splitlines()[-1].split()
-    assert name == "mallocgame"
-    table = run("-m", "mallocgame", *arguments, folder=tmp_path)
-    assert "first" in table and "no plan" in table
 
 
 def test_graph_network(tmp_path):
@@ -100,10 +110,10 @@ def test_graph_network(tmp_path):
         "torch_geometric", reason="torch_geometric isn't installed: pip install 'mallocgame[rl]'"
     )
     output = run(
-        str(ROOT / "examples" / "pyg_graph.py"), "wavernn_64steps_b8.tpu_v4i", "3", folder=tmp_path
+        str(ROOT / "examples" / "pyg_graph.py"), "wavernn_64steps_b8.tpu_v4i", "2", folder=tmp_path
     )
     losses = [float(loss) for loss in re.findall(r"epoch \d: loss (\S+)", output)]
-    assert len(losses) == 3 and losses[2] < losses[0]
+    assert len(losses) == 2 and losses[1] < losses[0]
     assert re.search(r"network 0\.\d+, greedy 0\.\d+", output)
 
 

@@ -49,7 +49,7 @@ TEST_CASE("resumed anywhere it goes on the same") {
 }
 
 TEST_CASE("tiny problems reach their optimum, by any of the ablations but the gradient alone") {
-  for (uint64_t seed : {20, 40, 60}) {
+  for (uint64_t seed : {20, 40}) {
     const auto problem = TinyProblem(seed, 6, 8);
     const int64_t optimum = Optimum(*problem);
     for (const auto& [name, value] :
@@ -162,7 +162,7 @@ TEST_CASE(
       const auto trainer = Make(TinyProblem(3, 12), config);
       const int64_t first = Steps(*trainer, 1).evaluations;
       int64_t before = first, most = 0;
-      constexpr int kGenerations = 150;
+      constexpr int kGenerations = 60;
       for (int i = 0; i < kGenerations; ++i) {
         const int64_t now = Steps(*trainer, 1).evaluations;
         most = std::max(most, now - before);
