@@ -12,26 +12,27 @@ namespace mallocgame::mcts {
 namespace {
 
 constexpr int kMostServices = 4;       // that Change changes
+constexpr double kBetween = 0.5;       // two ranks
 constexpr double kOrderChanges = 0.5;  // the share of changes that are of the order
 
 }  // namespace
 
-SchedulePolicy::SchedulePolicy(const Game& game, const Plan& plan) : game_(game) {
+SchedulePolicy::SchedulePolicy(const Game& game) : game_(&game) {
   const ScheduleTables& tables = game.schedule_tables();
   for (size_t u = 0; u < tables.all.size(); ++u) {
     const GameUnit& unit = tables.all[u];
     if (unit.works && tables.decided[unit.region] != 0) movable_.push_back(static_cast<int32_t>(u));
   }
+  RankByOrder(tables.units.ProgramOrder());
+}
+
+SchedulePolicy::SchedulePolicy(const Game& game, const Plan& plan) : SchedulePolicy(game) {
+  const ScheduleTables& tables = game.schedule_tables();
   std::vector<double> best;
   std::vector<ServedAccesses> best_served;
   int64_t least = 0;
   const auto consider = [&](const UnitOrder& order) {
-    intent_game_ = nullptr;
-    rank_.assign(tables.all.size(), 0);
-    for (size_t r = 0; r < order.size(); ++r) {
-      for (size_t place = 0; place < order[r].size(); ++place)
-        rank_[tables.first_unit[r] + order[r][place]] = static_cast<double>(place);
-    }
+    RankByOrder(order);
     const std::unique_ptr<Position> position = game.Start();
     PlayOn(*position);
     if (!best.empty() && position->latency_ps() >= least) return;
@@ -54,19 +55,30 @@ SchedulePolicy::SchedulePolicy(const Game& game, const Plan& plan) : game_(game)
   intent_game_ = nullptr;
 }
 
-// Takes units by rank until the order is decided.
-void SchedulePolicy::Order(ScheduleState& state) const {
-  while (state.placement() == nullptr) {
-    int best = -1;
-    for (int i = 0; i < std::ssize(state.fitting()); ++i) {
-      // Pages that were turned are gone.
-      if (state.PlaceOf(i).page < state.page()) continue;
-      if (best < 0 || rank_[state.fitting()[i]] < rank_[state.fitting()[best]]) best = i;
-    }
-    const auto [page, place] = state.PlaceOf(best);
-    while (state.page() < page) MG_CHECK(state.Apply(kNextUnits).ok());
-    MG_CHECK(state.Apply(place).ok());
+void SchedulePolicy::RankByOrder(const UnitOrder& order) {
+  const ScheduleTables& tables = game_->schedule_tables();
+  intent_game_ = nullptr;
+  rank_.assign(tables.all.size(), 0);
+  for (size_t r = 0; r < order.size(); ++r) {
+    for (size_t place = 0; place < order[r].size(); ++place)
+      rank_[tables.first_unit[r] + order[r][place]] = static_cast<double>(place);
   }
+}
+
+// Takes the unit of the least rank, on its page.
+int SchedulePolicy::OrderingAction(const ScheduleState& state) const {
+  int best = -1;
+  for (int i = 0; i < std::ssize(state.fitting()); ++i) {
+    // Pages that were turned are gone.
+    if (state.PlaceOf(i).page < state.page()) continue;
+    if (best < 0 || rank_[state.fitting()[i]] < rank_[state.fitting()[best]]) best = i;
+  }
+  const auto [page, place] = state.PlaceOf(best);
+  return state.page() < page ? kNextUnits : place;
+}
+
+void SchedulePolicy::Order(ScheduleState& state) const {
+  while (state.placement() == nullptr) MG_CHECK(state.Apply(OrderingAction(state)).ok());
 }
 
 const Intent& SchedulePolicy::IntentAt(const ScheduleState& state) {
@@ -86,7 +98,7 @@ void SchedulePolicy::PlayOn(Position& position) {
 }
 
 void SchedulePolicy::Adopt(absl::Span<const uint8_t> actions) {
-  const auto end = PlayActions(game_, actions);
+  const auto end = PlayActions(*game_, actions);
   MG_CHECK(end.ok());
   const auto& state = static_cast<const ScheduleState&>(**end);
   // The order that the game came to: what main memory cuts short is not tried again.
@@ -94,7 +106,7 @@ void SchedulePolicy::Adopt(absl::Span<const uint8_t> actions) {
   const OrderedGame& ordered = state.ordered();
   for (size_t place = 0; place < ordered.order.size(); ++place) {
     const Tick tick = ordered.order[place];
-    const int32_t region = game_.program().region_at(tick);
+    const int32_t region = game_->program().region_at(tick);
     const int32_t unit = tables.first_unit[region] + tables.units.unit_of(tick);
     rank_[unit] = static_cast<double>(place);
   }
@@ -106,10 +118,31 @@ void SchedulePolicy::Adopt(absl::Span<const uint8_t> actions) {
   intent_game_ = nullptr;
 }
 
+void SchedulePolicy::PutBefore(int32_t unit, int32_t other) {
+  rank_[unit] = rank_[other] - kBetween;
+  intent_game_ = nullptr;
+}
+
+void SchedulePolicy::Serve(const ServedAccesses& one, const ServedAccesses& other) {
+  const auto find = [this](const ServedAccesses& run) {
+    return std::find_if(served_.begin(), served_.end(), [&run](const ServedAccesses& known) {
+      return known.buffer == run.buffer && known.first == run.first && known.last == run.last;
+    });
+  };
+  const auto known = find(one), before = find(other);
+  if (known == served_.end()) {
+    served_.insert(before, one);
+  } else {
+    known->mode = one.mode;
+    if (before < known) std::rotate(before, known, known + 1);
+  }
+  intent_game_ = nullptr;
+}
+
 void SchedulePolicy::Change(Rng& rng) {
   if (!movable_.empty() && (served_.empty() || rng.Uniform() < kOrderChanges)) {
     const int32_t unit = rng.Pick(movable_), other = rng.Pick(movable_);
-    rank_[unit] = rank_[other] + (rng.Below(2) == 0 ? -0.5 : 0.5);
+    rank_[unit] = rank_[other] + (rng.Below(2) == 0 ? -kBetween : kBetween);
   } else if (!served_.empty()) {
     constexpr Mode kModes[] = {Mode::kSkip, Mode::kLate, Mode::kEarly, Mode::kSplit, Mode::kOpen};
     for (uint32_t n = 1 + rng.Below(kMostServices); n > 0; --n) {
@@ -119,6 +152,11 @@ void SchedulePolicy::Change(Rng& rng) {
     }
   }
   intent_game_ = nullptr;
+}
+
+std::unique_ptr<BasePolicy> MakePolicy(const Game& game) {
+  if (game.options().kind == GameKind::kSchedule) return std::make_unique<SchedulePolicy>(game);
+  return std::make_unique<RolloutPolicy>(game);
 }
 
 }  // namespace mallocgame::mcts

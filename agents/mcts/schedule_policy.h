@@ -1,4 +1,5 @@
-// How a schedule game is played on: units by rank, then residences as an intent wants.
+// How a schedule game is played on: units by rank, then residences as an intent wants. And how any
+// game is.
 #ifndef AGENTS_MCTS_SCHEDULE_POLICY_H_
 #define AGENTS_MCTS_SCHEDULE_POLICY_H_
 
@@ -13,6 +14,7 @@
 #include "mallocgame/game/position.h"
 #include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/plan/plan.h"
+#include "mallocgame/schedule/units.h"
 #include "mallocgame/search/intent.h"
 #include "mallocgame/search/served.h"
 
@@ -24,17 +26,29 @@ class SchedulePolicy final : public BasePolicy {
   // `plan`, a plan at that order; or with that placement at the order of a list scheduler
   // (schedule/list_scheduling.h), if that is better. `game` must outlive the policy.
   SchedulePolicy(const Game& game, const Plan& plan);
+  // Begins with the program's own order and greedy's placement.
+  explicit SchedulePolicy(const Game& game);
 
   void PlayOn(Position& position) override;
   void Adopt(absl::Span<const uint8_t> actions) override;
   // Another place in the order for one unit, or another service for a few runs.
   void Change(Rng& rng) override;
 
+  // What it does next where the order is not decided yet.
+  int OrderingAction(const ScheduleState& state) const;
+  // What it wants of the residences, in PlayOn's order. Where it wants nothing a mode is kOpen.
+  absl::Span<const ServedAccesses> served() const { return served_; }
+  // Single changes: `unit` stands before `other` as soon as it can (ScheduleTables::all); `one` is
+  // served in its mode, and before `other` if that is another run.
+  void PutBefore(int32_t unit, int32_t other);
+  void Serve(const ServedAccesses& one, const ServedAccesses& other);
+
  private:
+  void RankByOrder(const UnitOrder& order);
   void Order(ScheduleState& state) const;
   const Intent& IntentAt(const ScheduleState& state);
 
-  const Game& game_;
+  const Game* game_;
   // By unit (ScheduleTables::all). Of the units that can come next that of the least rank does.
   std::vector<double> rank_;
   std::vector<int32_t> movable_;  // units with a choice
@@ -43,6 +57,9 @@ class SchedulePolicy final : public BasePolicy {
   std::shared_ptr<const Game> intent_game_;
   Intent intent_;
 };
+
+// A policy of whichever game: it plays greedily until it is given a game to adopt.
+std::unique_ptr<BasePolicy> MakePolicy(const Game& game);
 
 }  // namespace mallocgame::mcts
 

@@ -34,7 +34,8 @@ absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<con
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end, PlayActions(game, actions));
   SolveResult result;
   result.plan = end->ToPlan();
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), result.plan));
+  MG_ASSIGN_OR_RETURN(result.report, Simulate(end->PlannedGame()->cost_model(), result.plan));
+  result.order = end->InstructionOrder();
   result.actions.assign(actions.begin(), actions.end());
   result.game = shared;
   return result;
@@ -123,6 +124,10 @@ class MuZeroAgent final : public Agent {
         *std::min_element(demonstrations.begin(), demonstrations.end(), by_play);
     Demonstration& planner =
         *std::min_element(demonstrations.begin(), demonstrations.end(), by_plan);
+    // A demonstrator's own plan is of the program's own order.
+    if (player.latency_ps < planner.result.report.latency_ps) {
+      MG_ASSIGN_OR_RETURN(planner.result, ResultOf(*game, game, player.actions));
+    }
     MG_ASSIGN_OR_RETURN(Task task,
                         Task::Create(game, config_.observation_options(), player.actions));
     planner.result.curve.clear();
@@ -135,7 +140,7 @@ class MuZeroAgent final : public Agent {
   absl::StatusOr<std::shared_ptr<const Game>> GameToPlay(
       const std::shared_ptr<const Game>& asked, const std::atomic<bool>* cancel) const override {
     MG_ASSIGN_OR_RETURN(auto own, OwnGame(asked));
-    if (kind() == GameKind::kTime) return own;
+    if (kind() != GameKind::kPriority) return own;
     MG_ASSIGN_OR_RETURN(const std::vector<SolveResult> results,
                         AskInAllGames(own, seed_, Deadline(0, cancel), cancel));
     if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
@@ -221,10 +226,12 @@ class MuZeroAgent final : public Agent {
                      kind == GameKind::kTime ? "paper_actions" : "candidates", " alike"));
   }
 
-  // The same game with as many candidates as the networks were trained with.
+  // The same game with as many candidates as the networks were trained with. InvalidArgument: it is
+  // another game than they were trained in.
   absl::StatusOr<std::shared_ptr<const Game>> OwnGame(
       const std::shared_ptr<const Game>& game) const {
-    std::shared_ptr<const Game> own = GameShowing(*game, config_.candidates);
+    std::shared_ptr<const Game> own = game;
+    if (game->options().kind == kind()) own = GameShowing(*game, config_.game_options().candidates);
     MG_RETURN_IF_ERROR(CheckGame(*own));
     return own;
   }

@@ -24,8 +24,9 @@ struct Advice {
   SearchStatistics search;  // of this decision
 };
 
-// Several threads may use an agent; each call works by itself. A priority game that it is given is
-// played with as many candidates as the agent was trained with; SolveResult::game is that game.
+// Several threads may use an agent; each call works by itself. A priority or schedule game that it
+// is given is played with as many candidates as the agent was trained with; SolveResult::game is
+// that game.
 class Agent {
  public:
   // Makes an agent of what Trainer::Save returned. InvalidArgument: the checkpoint is damaged or of
@@ -37,15 +38,14 @@ class Agent {
   // with the trained networks, without learning, until the limits end it. A priority game may be
   // played with other weights of importance, or without the largest buffers. With
   // limits.evaluations and without seconds the result depends on the seed only. InvalidArgument:
-  // the agent was trained in the other game, or with the time game's other actions.
+  // the agent was trained in another game, or with the time game's other actions.
   virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                             const SolveLimits& limits) const = 0;
 
   // The game that promises most for the program and hardware of `game`: one in which greedy's or
   // styles' game is fastest, of priority games with other weights of importance, with small
-  // buffers, or without the largest. A time game is itself. It depends on the agent's seed only.
-  // Cancelled:
-  // `cancel` was set (it may be null).
+  // buffers, or without the largest. Other games are themselves. It depends on the agent's seed
+  // only. Cancelled: `cancel` was set (it may be null).
   virtual absl::StatusOr<std::shared_ptr<const Game>> GameToPlay(
       const std::shared_ptr<const Game>& game, const std::atomic<bool>* cancel) const = 0;
 

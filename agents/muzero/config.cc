@@ -1,5 +1,7 @@
 #include "agents/muzero/config.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace mallocgame::muzero {
@@ -65,10 +67,17 @@ const training::SettingsTable<Config>& Table() {
 
 }  // namespace
 
+GameKind Config::kind() const {
+  if (game == "priority") return GameKind::kPriority;
+  return game == "schedule" ? GameKind::kSchedule : GameKind::kTime;
+}
+
 GameOptions Config::game_options() const {
   GameOptions options;
   options.kind = kind();
   options.candidates = candidates;
+  if (kind() == GameKind::kSchedule)
+    options.candidates = std::min<int>(options.candidates, kMaxScheduleCandidates);
   options.min_buffer_bytes = min_buffer_bytes;
   options.paper_actions = paper_actions;
   return options;

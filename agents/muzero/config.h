@@ -54,7 +54,7 @@ struct Config {
   Setting<int> varied_decisions = {
       4'000'000, 0, 1e9,
       "Number of decisions that a group plays in an iteration, without search, in games that vary "
-      "a best game; one of the priority game counts as 4."};
+      "a best game; one of the priority game counts as 4, one of the schedule game as 40."};
 
   Setting<std::string> proposals = {
       "network", "network|uniform",
@@ -62,14 +62,14 @@ struct Config {
 
   // The game, and what is observed of it.
   Setting<std::string> game = {
-      "priority", "time|priority",
-      "The game that is played: time asks about accesses in the order of time, order places the "
-      "most important residences first."};
+      "priority", "time|priority|schedule",
+      "The game that is played: time asks about accesses in the order of time, priority places the "
+      "most important residences first, schedule decides the order of instructions before that."};
   Setting<int> candidates = {
       kMaxCandidates, 1, kMaxCandidates,
-      "Number of the most important runs that the priority game shows at a time. With fewer the "
-      "games "
-      "of annealing, which sees as many as it can, can't always be followed."};
+      "Number of the most important runs that the priority game shows at a time; the schedule game "
+      "shows at most 47. With fewer the games of annealing, which sees as many as it can, can't "
+      "always be followed."};
   Setting<bool> paper_actions = {
       false,
       "Whether the time game allows only the three actions of the paper; CopyEarly is left out."};
@@ -78,7 +78,7 @@ struct Config {
       "Size in bytes below which a buffer stays in main memory without a decision."};
   Setting<int> neighbours = {8, 0, 1024,
                              "Number of accesses before and after the current one in the "
-                             "observation; in the priority game "
+                             "observation; in the other games "
                              "of runs behind the candidates."};
   Setting<int> ticks_back = {
       8, 0, 4096,
@@ -90,7 +90,7 @@ struct Config {
       "multiple of 4."};
   Setting<int> ticks_per_column = {
       4, 1, 65536,
-      "Number of ticks that a column of the observation covers; the columns of the priority game "
+      "Number of ticks that a column of the observation covers; the columns of the other games "
       "divide the whole program instead."};
   Setting<int> address_cells = {16, 0, 4096,
                                 "Number of cells into which the observation divides fast memory."};
@@ -113,7 +113,8 @@ struct Config {
   Setting<double> demonstration_decisions = {
       5e7, 0, 1e12,
       "Number of decisions in the games that annealing may play for its demonstration; one of the "
-      "priority game counts as 4; with 0 only greedy, rent, styles and xla-heuristic demonstrate."};
+      "priority game counts as 4 (the schedule game's are played in that); with 0 only greedy, "
+      "rent, styles and xla-heuristic demonstrate."};
   Setting<double> priority_exponent = {
       0.6, 0, 1,
       "Exponent of the error in the priority with which a decision is replayed: of the policy's "
@@ -158,7 +159,7 @@ struct Config {
   Setting<std::string> device = {"auto", "auto|cpu|cuda",
                                  "Device of the network; auto takes cuda where there is one."};
 
-  GameKind kind() const { return game == "priority" ? GameKind::kPriority : GameKind::kTime; }
+  GameKind kind() const;
   // Whether the search plays learned dynamics.
   bool learned() const { return search_model == "learned"; }
   // Whether rollouts by the rules alone say what actions are worth, which is exact.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "agents/mcts/schedule_policy.h"
 #include "agents/muzero/task.h"
 #include "agents/training/bytes.h"
 #include "mallocgame/base/deadline.h"
@@ -64,6 +65,13 @@ absl::StatusOr<Intent> IntentOf(const Game& game, const SolveResult& result) {
 }
 
 absl::StatusOr<Demonstration> Play(const Game& game, SolveResult result) {
+  if (game.options().kind == GameKind::kSchedule) {
+    const std::unique_ptr<Position> position = game.Start();
+    mcts::SchedulePolicy(game, result.plan).PlayOn(*position);
+    return Demonstration{{position->actions().begin(), position->actions().end()},
+                         position->latency_ps(),
+                         std::move(result)};
+  }
   if (result.game != nullptr && result.game->options() == game.options())
     return Demonstration{result.actions, result.report.latency_ps, std::move(result)};
   MG_ASSIGN_OR_RETURN(const Intent intent, IntentOf(game, result));
@@ -95,9 +103,12 @@ bool HasDecisions(const Game& game) {
 absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,
                                                           double anneal_decisions, uint64_t seed,
                                                           const std::atomic<bool>* cancel) {
+  SolveProblem placement = problem;
+  if (problem.game->options().kind == GameKind::kSchedule)
+    placement.game = PriorityGameOf(*problem.game);
   std::vector<SolveResult> results;
-  for (const Player& player : PlayersOf(problem, anneal_decisions)) {
-    SolveProblem played = problem;
+  for (const Player& player : PlayersOf(placement, anneal_decisions)) {
+    SolveProblem played = placement;
     if (player.plays_time_games) played.game = TimeGameOf(*problem.game);
     SolveLimits limits;
     limits.seconds = 0;

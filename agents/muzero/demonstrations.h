@@ -18,10 +18,10 @@
 
 namespace mallocgame::muzero {
 
-// What greedy, rent, styles and xla-heuristic find. Unless `anneal_decisions` is 0, it adds that
-// of annealing over games with so many decisions in total, and XLA's plan where
-// problem.xla_plan is given. The results depend on the seed only, unless `cancel`, which may be
-// null, ends it early.
+// What greedy, rent, styles and xla-heuristic find; of a schedule game at the program's own order,
+// in the priority game. Unless `anneal_decisions` is 0, it adds that of annealing over games with
+// so many decisions in total, and XLA's plan where problem.xla_plan is given. The results depend on
+// the seed only, unless `cancel`, which may be null, ends it early.
 absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,
                                                           double anneal_decisions, uint64_t seed,
                                                           const std::atomic<bool>* cancel);
@@ -47,7 +47,8 @@ struct Demonstration {
 
 // A play of `game` for each of the results. A game of other options becomes the play that decides
 // alike, and a plan that is no play, such as XLA's, the one that prefers the same memory at every
-// access.
+// access. In a schedule game it is the best that does so at the program's own order or at that of a
+// list scheduler (mcts::SchedulePolicy).
 absl::StatusOr<std::vector<Demonstration>> Demonstrate(const Game& game,
                                                        std::vector<SolveResult> results);
 

@@ -32,10 +32,11 @@ double BaselineLead(const ObservationShape& shape) {
 int64_t ColumnFeatures(const ObservationShape& shape) {
   return shape.cells + 2 + (shape.demand >= 0 ? 2 : 0);
 }
-// What is known of a position, in numbers: its asked items, and of each action whether it is legal
-// and what the baseline does.
+// What is known of a position, in numbers: its asked items and units, and of each action whether it
+// is legal and what the baseline does.
 int64_t KnownFeatures(const ObservationShape& shape) {
-  return shape.num_asked * shape.item_features + shape.num_actions * (1 + kBaselineFeatures);
+  return shape.num_asked * shape.item_features + shape.num_units * shape.unit_features +
+         shape.num_actions * (1 + kBaselineFeatures);
 }
 int64_t JoinedFeatures(const ObservationShape& shape, const Config& config) {
   return (4 + config.heads) * config.embedding + shape.num_scalars + kLeadFeatures;
@@ -46,6 +47,10 @@ torch::Tensor AskedItems(const torch::Tensor& observations, const ObservationSha
   return observations
       .narrow(1, s.items + s.first_asked * s.item_features, s.num_asked * s.item_features)
       .reshape({observations.size(0), s.num_asked, s.item_features});
+}
+torch::Tensor Units(const torch::Tensor& observations, const ObservationShape& s) {
+  return observations.narrow(1, s.units, s.num_units * s.unit_features)
+      .reshape({observations.size(0), s.num_units, s.unit_features});
 }
 torch::Tensor BaselineActions(const torch::Tensor& observations, const ObservationShape& s) {
   return observations.narrow(1, s.beside, s.num_actions * kBaselineFeatures)
@@ -61,6 +66,9 @@ torch::Tensor SeenActions(const torch::Tensor& observations, const ObservationSh
   return torch::cat({actions, BaselineActions(observations, s)}, 2);
 }
 
+// The modes of an action that places.
+int64_t Modes(const ObservationShape& s) { return (s.num_actions - s.ordering) / s.num_asked; }
+
 // The mean over axis 1 of those of `x` [rows, n, depth] that `which` [rows, n] says; 0 of none.
 torch::Tensor Mean(const torch::Tensor& x, const torch::Tensor& which) {
   return torch::bmm(which.unsqueeze(1), x).squeeze(1) / (which.sum(1, true) + 1e-6);
@@ -69,9 +77,10 @@ torch::Tensor Mean(const torch::Tensor& x, const torch::Tensor& which) {
 }  // namespace
 
 ObservationShape ShapeOf(const Config& config) {
+  const GameOptions game = config.game_options();
   ObservationShape shape;
-  for (const ObservationPart& part : ObservationLayout(
-           config.observation_options(), NumActions(config.game_options()), config.kind())) {
+  for (const ObservationPart& part :
+       ObservationLayout(config.observation_options(), NumActions(game), game.kind)) {
     int64_t length = 1;
     for (int n : part.shape) length *= n;
     shape.size = part.offset + length;
@@ -81,7 +90,12 @@ ObservationShape ShapeOf(const Config& config) {
       shape.num_items = part.shape[0];
       shape.item_features = part.shape[1];
       shape.first_asked = candidates ? 0 : shape.num_items / 2;
-      shape.num_asked = candidates ? static_cast<int>(config.candidates) : 1;
+      shape.num_asked = candidates ? game.candidates : 1;
+    } else if (part.name == "units") {
+      shape.units = part.offset;
+      shape.num_units = part.shape[0];
+      shape.unit_features = part.shape[1];
+      shape.ordering = shape.num_units + 1;
     } else if (part.name == "actions") {
       shape.actions = part.offset;
       shape.num_actions = part.shape[0];
@@ -123,12 +137,14 @@ RepresentationImpl::RepresentationImpl(const ObservationShape& shape, const Conf
   const int64_t column_tokens = shape.columns / kColumnsPerToken;
   // Checkpoints name the modules.
   item_ = register_module("access", nn::Linear(shape.item_features, embedding));
+  if (shape.num_units > 0)
+    unit_ = register_module("unit", nn::Linear(shape.unit_features, embedding));
   if (column_tokens > 0) {
     column_ =
         register_module("column", nn::Linear(kColumnsPerToken * ColumnFeatures(shape), embedding));
   }
-  position_ =
-      register_parameter("position", torch::zeros({shape.num_items + column_tokens, embedding}));
+  position_ = register_parameter(
+      "position", torch::zeros({shape.num_units + shape.num_items + column_tokens, embedding}));
   query_ = register_module("query", nn::Linear(2 * embedding, heads_ * embedding));
   action_ = register_module("action", nn::Linear(ActionFeaturesSeen(shape), embedding));
   join_ = register_module("join", nn::Linear(JoinedFeatures(shape, config), config.width));
@@ -160,6 +176,11 @@ torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
       part(s.items, s.num_items * s.item_features).reshape({rows, s.num_items, s.item_features});
   auto tokens = item_->forward(items);
   auto absent = 1 - items.select(2, kPresent);
+  if (s.num_units > 0) {
+    const auto units = Units(observations, s);
+    tokens = torch::cat({unit_->forward(units), tokens}, 1);
+    absent = torch::cat({1 - units.select(2, kPresent), absent}, 1);
+  }
   if (s.columns > 0) {
     auto columns = part(s.idle, s.columns * 2).reshape({rows, s.columns, 2});
     if (s.demand >= 0) {
@@ -175,9 +196,18 @@ torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
     absent = torch::cat({absent, torch::zeros({rows, count}, absent.options())}, 1);
   }
   tokens = torch::relu(tokens + position_);
-  const auto present = 1 - absent.narrow(1, s.first_asked, s.num_asked);
-  const auto all_asked = tokens.narrow(1, s.first_asked, s.num_asked);
-  const auto asked = torch::cat({all_asked.select(1, 0), Mean(all_asked, present)}, 1);
+  const int64_t num_asked = s.num_units + s.num_asked;
+  const auto present = 1 - absent.narrow(1, s.first_asked, num_asked);
+  const auto all_asked = tokens.narrow(1, s.first_asked, num_asked);
+  auto first = all_asked.select(1, 0);
+  if (s.num_units > 0) {
+    // Either units are asked about or candidates.
+    const auto of = [&](int64_t i) {
+      return all_asked.select(1, i) * present.select(1, i).unsqueeze(1);
+    };
+    first = of(0) + of(s.num_units);
+  }
+  const auto asked = torch::cat({first, Mean(all_asked, present)}, 1);
   const auto legal = part(s.mask, s.num_actions);
   // In place, as in the policy: these are the largest tensors. An illegal action is all 0.
   auto actions = action_->forward(SeenActions(observations, s));
@@ -203,10 +233,11 @@ DynamicsImpl::DynamicsImpl(const ObservationShape& shape, const Config& config) 
 std::tuple<torch::Tensor, torch::Tensor> DynamicsImpl::forward(const torch::Tensor& hidden,
                                                                const torch::Tensor& actions,
                                                                const torch::Tensor& known) {
-  const auto next_row = torch::cat(
+  auto next_row = torch::cat(
       {AskedItems(known, shape_).flatten(1), known.narrow(1, shape_.mask, shape_.num_actions),
        BaselineActions(known, shape_).flatten(1)},
       1);
+  if (shape_.num_units > 0) next_row = torch::cat({next_row, Units(known, shape_).flatten(1)}, 1);
   const auto next = norm_->forward(second_->forward(
       first_->forward(hidden + action_->forward(actions) + known_->forward(next_row))));
   return {next, reward_->forward(next)};
@@ -218,7 +249,11 @@ PredictionImpl::PredictionImpl(const ObservationShape& shape, const Config& conf
   state_ = register_module("state", nn::Linear(config.width, depth));
   item_ = register_module("item", nn::Linear(shape.item_features, depth));
   action_ = register_module("action", nn::Linear(ActionFeaturesSeen(shape), depth));
-  mode_ = register_parameter("mode", torch::zeros({shape.num_actions / shape.num_asked, depth}));
+  mode_ = register_parameter("mode", torch::zeros({Modes(shape), depth}));
+  if (shape.num_units > 0) {
+    unit_ = register_module("unit", nn::Linear(shape.unit_features, depth));
+    ordering_ = register_parameter("ordering", torch::zeros({2, depth}));  // of a unit, of none
+  }
   second_ = register_module("second", nn::Linear(depth, depth));
   policy_ = register_module("policy_end", nn::Linear(depth, 1));
   trunk_ = register_module("trunk", nn::Linear(config.width, config.width));
@@ -229,9 +264,19 @@ torch::Tensor PredictionImpl::Policy(const torch::Tensor& hidden, const torch::T
   const auto& s = shape_;
   const int64_t rows = hidden.size(0), modes = mode_.size(0), depth = mode_.size(1);
   const auto actions = SeenActions(seen, s);
-  const auto of_item = item_->forward(AskedItems(seen, s)) + state_->forward(hidden).unsqueeze(1);
-  auto first = action_->forward(actions).view({rows, s.num_asked, modes, depth});
-  first.add_(of_item.unsqueeze(2)).add_(mode_).relu_();
+  const auto state = state_->forward(hidden).unsqueeze(1);
+  auto first = action_->forward(actions);
+  first.narrow(1, s.ordering, s.num_asked * modes)
+      .view({rows, s.num_asked, modes, depth})
+      .add_((item_->forward(AskedItems(seen, s)) + state).unsqueeze(2))
+      .add_(mode_);
+  if (s.num_units > 0) {
+    first.narrow(1, 0, s.num_units)
+        .add_(unit_->forward(Units(seen, s)) + state)
+        .add_(ordering_.select(0, 0));
+    first.narrow(1, s.num_units, 1).add_(state).add_(ordering_.select(0, 1));
+  }
+  first.relu_();
   return policy_->forward(second_->forward(first).relu_()).view({rows, s.num_actions}) +
          BaselineLead(s) * actions.select(2, s.action_features + kTakenFirst);
 }
@@ -268,14 +313,16 @@ int64_t NumWeights(const ObservationShape& shape, const Config& config) {
   const int64_t tokens = shape.columns / kColumnsPerToken;
   const auto linear = [](int64_t in, int64_t out) { return (in + 1) * out; };
   const int64_t norm = 2 * width, square = linear(width, width), block = norm + 2 * square;
-  int64_t count = linear(shape.item_features, depth) + (shape.num_items + tokens) * depth +
-                  linear(2 * depth, config.heads * depth) +
-                  linear(ActionFeaturesSeen(shape), depth) +
-                  linear(JoinedFeatures(shape, config), width) + config.blocks * block + norm;
+  int64_t count =
+      linear(shape.item_features, depth) + (shape.num_units + shape.num_items + tokens) * depth +
+      linear(2 * depth, config.heads * depth) + linear(ActionFeaturesSeen(shape), depth) +
+      linear(JoinedFeatures(shape, config), width) + config.blocks * block + norm;
   if (tokens > 0) count += linear(kColumnsPerToken * ColumnFeatures(shape), depth);
   count += linear(width, depth) + linear(shape.item_features, depth) +
-           linear(ActionFeaturesSeen(shape), depth) + actions / shape.num_asked * depth +
-           linear(depth, depth) + linear(depth, 1) + square + linear(width, kBins);  // prediction
+           linear(ActionFeaturesSeen(shape), depth) + Modes(shape) * depth + linear(depth, depth) +
+           linear(depth, 1) + square + linear(width, kBins);  // prediction
+  // In the representation and in the prediction.
+  if (shape.num_units > 0) count += 2 * linear(shape.unit_features, depth) + 2 * depth;
   if (!config.learned()) return count;
   count += actions * width + linear(KnownFeatures(shape), width) + 2 * block + norm +
            linear(width, kBins);     // dynamics
@@ -301,6 +348,7 @@ void NetworksImpl::Initialise(uint64_t seed) {
 torch::Tensor KnownOf(const torch::Tensor& observations, const ObservationShape& shape) {
   const auto known = torch::zeros({shape.size}, observations.options());
   known.narrow(0, shape.items, shape.num_items * shape.item_features).fill_(1);
+  known.narrow(0, shape.units, shape.num_units * shape.unit_features).fill_(1);
   known.narrow(0, shape.mask, shape.num_actions).fill_(1);
   known.narrow(0, shape.beside, shape.num_actions * kBaselineFeatures).fill_(1);
   return observations * known;

@@ -3,8 +3,9 @@
 //
 //   representation   observation [rows, size] -> hidden state [rows, width]. Items, which are the
 //                    accesses of the time game or the runs of the priority game, and slices of the
-//                    occupancy picture become tokens. Those that the game asks about, the current
-//                    access or the candidates, attend to all. The result makes the hidden state,
+//                    occupancy picture become tokens; in the schedule game the units that are shown
+//                    do too. Those that the game asks about, the current access, the candidates or
+//                    the units, attend to all. The result makes the hidden state,
 //                    together with the first and the mean of what is asked about, the mean and the
 //                    greatest of what the actions say, and the scalars. So what it joins is of the
 //                    same size for any number of candidates.
@@ -14,12 +15,12 @@
 //                    hidden state -> distribution of the value
 //
 // The policy has one head for all actions. It reads the hidden state, what the observation says of
-// the action and of the item that it takes, and which mode it is. So what is learned of one
+// the action and of the item or unit that it takes, and which mode it is. So what is learned of one
 // candidate holds for all. What the baseline took first begins with a lead, and the head learns
 // where to part from it.
 //
-// What is known without the rules of memory are the items, the actions that are legal, and what the
-// baseline does: KnownOf. Learned dynamics are given it, and predict the rest.
+// What is known without the rules of memory are the items and units, the actions that are legal,
+// and what the baseline does: KnownOf. Learned dynamics are given it, and predict the rest.
 #ifndef AGENTS_MUZERO_MODULES_H_
 #define AGENTS_MUZERO_MODULES_H_
 
@@ -38,6 +39,9 @@ struct ObservationShape {
   int64_t size = 0;
   int64_t items = 0, num_items = 0, item_features = 0;
   int64_t first_asked = 0, num_asked = 0;  // the items that the game asks about
+  // In the schedule game: the units, to each of which an action belongs, and how many actions
+  // decide the order. Those come first, and the last of them belongs to no unit. 0 in other games.
+  int64_t units = 0, num_units = 0, unit_features = 0, ordering = 0;
   int64_t actions = 0, num_actions = 0, action_features = 0;
   int64_t occupancy = 0, columns = 0, cells = 0;
   int64_t idle = 0, demand = -1;  // demand is -1 where there is no such part
@@ -70,8 +74,8 @@ class RepresentationImpl : public torch::nn::Module {
 
   ObservationShape shape_;
   int64_t heads_;
-  torch::nn::Linear item_{nullptr}, column_{nullptr}, query_{nullptr}, action_{nullptr},
-      join_{nullptr};
+  torch::nn::Linear item_{nullptr}, unit_{nullptr}, column_{nullptr}, query_{nullptr},
+      action_{nullptr}, join_{nullptr};
   torch::Tensor position_;
   torch::nn::Sequential blocks_{nullptr};
   torch::nn::LayerNorm norm_{nullptr};
@@ -107,9 +111,9 @@ class PredictionImpl : public torch::nn::Module {
   torch::Tensor Policy(const torch::Tensor& hidden, const torch::Tensor& seen);
 
   ObservationShape shape_;
-  torch::nn::Linear state_{nullptr}, item_{nullptr}, action_{nullptr}, second_{nullptr},
-      policy_{nullptr}, trunk_{nullptr}, value_{nullptr};
-  torch::Tensor mode_;
+  torch::nn::Linear state_{nullptr}, item_{nullptr}, unit_{nullptr}, action_{nullptr},
+      second_{nullptr}, policy_{nullptr}, trunk_{nullptr}, value_{nullptr};
+  torch::Tensor mode_, ordering_;
 };
 TORCH_MODULE(Prediction);
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "agents/mcts/rollout_policy.h"
+#include "agents/mcts/schedule_policy.h"
 #include "mallocgame/base/error.h"
 
 namespace mallocgame::muzero {
@@ -177,7 +177,7 @@ class RulesModel final : public SearchModel {
  private:
   // How rollouts from a root go on, and the game that they follow.
   struct Rollouts {
-    std::unique_ptr<mcts::RolloutPolicy> policy;
+    std::unique_ptr<mcts::BasePolicy> policy;
     std::vector<uint8_t> follow;
     int64_t follow_ps = 0;
     int32_t followed = -1;         // what the last rollout played first
@@ -200,7 +200,7 @@ class RulesModel final : public SearchModel {
 
   static void Follow(Rollouts& rollouts, const Root& root, bool same_task) {
     if (same_task && rollouts.follow == root.follow) return;
-    if (!same_task) rollouts.policy = std::make_unique<mcts::RolloutPolicy>(root.task->game());
+    if (!same_task) rollouts.policy = mcts::MakePolicy(root.task->game());
     rollouts.follow.assign(root.follow.begin(), root.follow.end());
     rollouts.policy->Adopt(rollouts.follow);
     rollouts.follow_ps = PositionAfter(root.task->game(), root.follow)->latency_ps();

@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agents/mcts/rollout_policy.h"
+#include "agents/mcts/schedule_policy.h"
 #include "agents/muzero/value_scale.h"
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/game/state.h"
 
 namespace mallocgame::muzero {
@@ -28,6 +30,27 @@ void ShareAmongParts(const PriorityTables& tables, int32_t run, std::vector<int6
     saved[part] = saved[run] * AccessesOf(tables.runs[part]) / AccessesOf(tables.runs[run]);
     ShareAmongParts(tables, part, saved);
   }
+}
+
+constexpr double kNoTurn = std::numeric_limits<double>::infinity();
+
+// Writes what the baseline does with each candidate: turn_of(run) is a mode and its turn, kNoTurn
+// for a run that the baseline decides nothing about. `out` is all 0.
+template <class TurnOf>
+void WriteCandidates(absl::Span<const int32_t> candidates, const TurnOf& turn_of, float* out) {
+  int first = -1;
+  double first_turn = kNoTurn;
+  for (size_t c = 0; c < candidates.size() && candidates[c] >= 0; ++c) {
+    const std::pair<Mode, double> choice = turn_of(candidates[c]);
+    if (choice.second == kNoTurn) continue;
+    const int action = PriorityAction(static_cast<int>(c), choice.first);
+    out[action * kBaselineFeatures] = 1;
+    if (choice.second < first_turn) {
+      first_turn = choice.second;
+      first = action;
+    }
+  }
+  if (first >= 0) out[first * kBaselineFeatures + 1] = 1;
 }
 
 }  // namespace
@@ -49,10 +72,16 @@ absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game,
   task.baseline_ = std::move(baseline);
   task.baseline_ps_ = (*end)->latency_ps();
   task.unit_ps_ = 1e-3 * static_cast<double>(std::max<int64_t>(1, task.baseline_ps_));
-  if (task.game_->options().kind == GameKind::kPriority)
-    task.ReadPriorityGame(static_cast<const PriorityState&>(**end));
-  else
-    task.ReadTimeGame();
+  switch (task.game_->options().kind) {
+    case GameKind::kTime: task.ReadTimeGame(); break;
+    case GameKind::kPriority:
+      task.ReadPriorityGame(static_cast<const PriorityState&>(**end));
+      break;
+    case GameKind::kSchedule:
+      task.schedule_ =
+          std::make_shared<const ScheduleBaseline>(static_cast<const ScheduleState&>(**end));
+      break;
+  }
   return task;
 }
 
@@ -92,6 +121,8 @@ int64_t Task::BaselineAt(const Position& position) const {
   if (game_->options().kind == GameKind::kTime)
     return latency_by_access_[static_cast<const State&>(position).current_access().index()];
   int64_t latency_ps = game_->all_main_ps();
+  if (schedule_ != nullptr)
+    return latency_ps - schedule_->SavedOver(static_cast<const ScheduleState&>(position));
   for (const PriorityState::Decided& decided :
        static_cast<const PriorityState&>(position).decided()) {
     if (decided.mode != Mode::kSplit) latency_ps -= saved_by_run_[decided.run];
@@ -125,20 +156,30 @@ void Task::WriteBaseline(const Position& position, float* out) const {
     if (turn != kNever) std::fill_n(out + action * kBaselineFeatures, kBaselineFeatures, 1.0F);
     return;
   }
-  const auto candidates = static_cast<const PriorityState&>(position).candidates();
-  int first = -1;
-  int32_t first_turn = kNever;
-  for (size_t c = 0; c < candidates.size() && candidates[c] >= 0; ++c) {
-    const auto& [mode, turn] = choices_[candidates[c]];
-    if (turn == kNever) continue;
-    const int action = PriorityAction(static_cast<int>(c), static_cast<Mode>(mode));
-    out[action * kBaselineFeatures] = 1;
-    if (turn < first_turn) {
-      first_turn = turn;
-      first = action;
-    }
+  if (schedule_ == nullptr) {
+    WriteCandidates(
+        static_cast<const PriorityState&>(position).candidates(),
+        [this](int32_t run) {
+          const auto& [mode, turn] = choices_[run];
+          return std::pair(static_cast<Mode>(mode), turn == kNever ? kNoTurn : turn);
+        },
+        out);
+    return;
   }
-  if (first >= 0) out[first * kBaselineFeatures + 1] = 1;
+  const auto& state = static_cast<const ScheduleState&>(position);
+  if (state.placement() == nullptr) {
+    std::fill_n(out + schedule_->OrderingAction(state) * kBaselineFeatures, kBaselineFeatures,
+                1.0F);
+    return;
+  }
+  const std::shared_ptr<const Intent> intent = schedule_->IntentAt(state.ordered());
+  WriteCandidates(
+      state.placement()->candidates(),
+      [&intent](int32_t run) {
+        const Segment& wanted = (*intent)[run];
+        return std::pair(wanted.mode, wanted.mode == Mode::kOpen ? kNoTurn : wanted.rank);
+      },
+      out + kOrderingActions * kBaselineFeatures);
 }
 
 void WriteOwnGame(const Game& game, std::string& out) {
@@ -157,7 +198,7 @@ absl::StatusOr<std::shared_ptr<const Game>> ReadOwnGame(
     absl::string_view& in, const std::shared_ptr<const Program>& program, const Hardware& hardware,
     const Config& config) {
   GameOptions options = config.game_options();
-  if (options.kind == GameKind::kPriority) {
+  if (options.kind != GameKind::kTime) {
     std::vector<int64_t> forbidden;
     MG_RETURN_IF_ERROR(ReadBytes(in, options.min_buffer_bytes));
     MG_RETURN_IF_ERROR(ReadBytes(in, options.bytes_weight));
@@ -197,10 +238,10 @@ std::unique_ptr<Position> PositionAfter(const Game& game, absl::Span<const uint8
 
 std::unique_ptr<Position> FollowGame(const Game& game, absl::Span<const uint8_t> prefix,
                                      absl::Span<const uint8_t> follow) {
-  mcts::RolloutPolicy policy(game);
-  policy.Adopt(follow);
+  const std::unique_ptr<mcts::BasePolicy> policy = mcts::MakePolicy(game);
+  policy->Adopt(follow);
   std::unique_ptr<Position> position = PositionAfter(game, prefix);
-  policy.PlayOn(*position);
+  policy->PlayOn(*position);
   return position;
 }
 

@@ -11,7 +11,8 @@
 //
 //   baseline     [num_actions, 2]: 1 for the actions that serve an access or a run as the baseline
 //                served it; and 1 for the one of them that the baseline took first. They are the
-//                same in the time game.
+//                same in the time game, and where the schedule game asks about the order: of the
+//                units that can come next the baseline takes the one that came first in its order.
 //   lead         [2]: the lead in units, x / (x + 1) and h(x) / 32 (value_scale.h), each negative
 //                for a negative x.
 #ifndef AGENTS_MUZERO_TASK_H_
@@ -27,6 +28,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "agents/muzero/config.h"
+#include "agents/muzero/schedule_baseline.h"
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/game/priority/priority_state.h"
@@ -49,7 +51,7 @@ class Task {
   int64_t baseline_ps() const { return baseline_ps_; }
 
   // The lead of `position` over the baseline, in units: at the same access in the time game, with
-  // the same accesses decided in the priority game. At the end it is LeadOf its latency.
+  // the same accesses decided in the other games. At the end it is LeadOf its latency.
   double Lead(const Position& position) const;
   // The lead of a finished game of this latency.
   double LeadOf(int64_t latency_ps) const {
@@ -84,6 +86,8 @@ class Task {
   };
   static constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
   std::vector<Choice> choices_;
+  // In the schedule game both, at any order.
+  std::shared_ptr<const ScheduleBaseline> schedule_;
   double unit_ps_ = 1;
 };
 
@@ -103,11 +107,17 @@ absl::StatusOr<Task> ReadTask(absl::string_view& in, const std::shared_ptr<const
 inline constexpr int kBaselineFeatures = 2;  // of each action
 inline constexpr int kLeadFeatures = 2;
 
-// A decision of the priority game takes several times as long as one of the time game. Where
-// decisions are counted to limit time, it counts as so many.
-inline constexpr int kPriorityDecision = 4;
+// A decision of the priority game takes several times as long as one of the time game, and one of
+// the schedule game longer still, because an order that is new needs tables. Where decisions are
+// counted to limit time, it counts as so many.
+inline constexpr int kPriorityDecision = 4, kScheduleDecision = 40;
 inline int CountOfDecision(const Game& game) {
-  return game.options().kind == GameKind::kPriority ? kPriorityDecision : 1;
+  switch (game.options().kind) {
+    case GameKind::kTime: return 1;
+    case GameKind::kPriority: return kPriorityDecision;
+    case GameKind::kSchedule: return kScheduleDecision;
+  }
+  return 1;
 }
 
 // Plays on while there is one legal action only.
@@ -117,7 +127,7 @@ void PlayForced(Position& position);
 std::unique_ptr<Position> PositionAfter(const Game& game, absl::Span<const uint8_t> actions);
 
 // The end of the game that plays `prefix`, a legal beginning, and then as the whole game `follow`
-// did, or, where that is illegal, the next best (agents/mcts/rollout_policy.h).
+// did, or, where that is illegal, the next best (mcts::MakePolicy).
 std::unique_ptr<Position> FollowGame(const Game& game, absl::Span<const uint8_t> prefix,
                                      absl::Span<const uint8_t> follow);
 

@@ -21,6 +21,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/search/refine_plan.h"
@@ -40,6 +41,10 @@ enum Stream : uint64_t { kNetworkStream = 1, kPolishStream, kIterationStream };
 // The best plan known for a problem. No play of the problem's game need have this plan, so the best
 // play (in the replay) is kept apart.
 struct BestPlan {
+  // The game whose program, at whose order of instructions, the plan is of, and that order; empty:
+  // the program's own (Position::PlannedGame). Null: there is no plan yet.
+  std::shared_ptr<const Game> game;
+  std::vector<Tick> order;
   Plan plan;
   int64_t latency_ps = std::numeric_limits<int64_t>::max();
   std::string found_by;
@@ -175,7 +180,7 @@ class MuZeroTrainer final : public Trainer {
     if (iterations_ > 0) {
       for (size_t i = 0; i < problems_.size(); ++i) {
         WriteTask(tasks_[i], checkpoint.training);
-        WriteBytes(PlanToJson(*problems_[i].program, best_plans_[i].plan), checkpoint.training);
+        WriteBytes(Json(i), checkpoint.training);
         WriteBytes(best_plans_[i].found_by, checkpoint.training);
         WriteBytes(best_plans_[i].play_found_by, checkpoint.training);
       }
@@ -201,10 +206,14 @@ class MuZeroTrainer final : public Trainer {
       games_[i] = task.shared_game();
       tasks_.push_back(std::move(task));
       BestPlan& best_plan = best_plans_[i];
-      MG_ASSIGN_OR_RETURN(best_plan.plan, PlanFromJson(*problems_[i].program, plan));
-      if (!Validate(*problems_[i].program, problems_[i].hardware, best_plan.plan).ok())
+      MG_ASSIGN_OR_RETURN(OrderedPlan read, OrderedPlanFromJson(problems_[i].program, plan));
+      if (!Validate(*read.program, problems_[i].hardware, read.plan).ok() ||
+          (!read.order.empty() && config_.kind() != GameKind::kSchedule))
         return training::CutShort();
-      MG_ASSIGN_OR_RETURN(const Report report, Judge(i, best_plan.plan));
+      best_plan.game = GameAt(i, read.order);
+      best_plan.order = std::move(read.order);
+      best_plan.plan = std::move(read.plan);
+      MG_ASSIGN_OR_RETURN(const Report report, Judge(best_plan));
       best_plan.latency_ps = report.latency_ps;
       best_plan.found_by = std::string(found_by);
       best_plan.play_found_by = std::string(play_found_by);
@@ -223,7 +232,8 @@ class MuZeroTrainer final : public Trainer {
     if (replay_.best(i).front().latency_ps <= best_plans_[i].latency_ps) return BestGame(i);
     SolveResult result;
     result.plan = best_plans_[i].plan;
-    MG_ASSIGN_OR_RETURN(result.report, Judge(i, result.plan));
+    result.order = best_plans_[i].order;
+    MG_ASSIGN_OR_RETURN(result.report, Judge(best_plans_[i]));
     result.found_by = best_plans_[i].found_by;
     result.status = SolveStatus::kStopped;
     return result;
@@ -236,7 +246,8 @@ class MuZeroTrainer final : public Trainer {
     MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
                         PlayActions(*games_[i], result.actions));
     result.plan = end->ToPlan();
-    MG_ASSIGN_OR_RETURN(result.report, Judge(i, result.plan));
+    result.order = end->InstructionOrder();
+    MG_ASSIGN_OR_RETURN(result.report, Simulate(end->PlannedGame()->cost_model(), result.plan));
     result.game = games_[i];
     result.found_by = best_plans_[i].play_found_by;
     result.status = SolveStatus::kStopped;
@@ -246,11 +257,15 @@ class MuZeroTrainer final : public Trainer {
   absl::StatusOr<SolveResult> Polish(size_t i, double seconds,
                                      const std::atomic<bool>* cancel) override {
     MG_ASSIGN_OR_RETURN(SolveResult result, Best(i));
-    ImprovedPlan polished = RefinePlan(*games_[i], result.plan, MixSeeds(seed_, kPolishStream),
-                                       Deadline(seconds, cancel));
+    // Best is of the best game, if that is no worse than the best plan.
+    const std::shared_ptr<const Game> game = GameAt(i, result.order);
+    ImprovedPlan polished =
+        RefinePlan(*game, result.plan, MixSeeds(seed_, kPolishStream), Deadline(seconds, cancel));
     MG_ASSIGN_OR_RETURN(const bool better,
-                        KeepBetter(*games_[i], std::move(polished), "polished", result));
+                        KeepBetter(*game, std::move(polished), "polished", result));
     if (!better) return result;
+    best_plans_[i].game = game;
+    best_plans_[i].order = result.order;
     best_plans_[i].plan = result.plan;
     best_plans_[i].latency_ps = result.report.latency_ps;
     best_plans_[i].found_by = result.found_by;
@@ -269,8 +284,22 @@ class MuZeroTrainer final : public Trainer {
     return absl::FailedPreconditionError("muzero: nothing was played yet; do a step first");
   }
 
-  absl::StatusOr<Report> Judge(size_t i, const Plan& plan) const {
-    return Simulate(games_[i]->cost_model(), plan);
+  static absl::StatusOr<Report> Judge(const BestPlan& best) {
+    return Simulate(best.game->cost_model(), best.plan);
+  }
+
+  // The game of problem i in which plans lie of this legal order of instructions.
+  std::shared_ptr<const Game> GameAt(size_t i, const std::vector<Tick>& order) const {
+    if (config_.kind() != GameKind::kSchedule) return games_[i];
+    const ScheduleTables& tables = games_[i]->schedule_tables();
+    return order.empty() ? tables.placement : tables.GameAt(order)->game;
+  }
+
+  // The best plan of problem i, with its order.
+  std::string Json(size_t i) const {
+    const auto& [game, order, plan, latency_ps, found_by, play_found_by] = best_plans_[i];
+    if (order.empty()) return PlanToJson(*problems_[i].program, plan);
+    return OrderedPlanToJson(*problems_[i].program, order, game->program(), plan);
   }
 
   absl::Status CheckGroup(int group) const {
@@ -329,6 +358,8 @@ class MuZeroTrainer final : public Trainer {
         replay_.AddDemonstration(std::move(game));
         BestPlan& best_plan = best_plans_[i];
         if (demonstration.result.report.latency_ps >= best_plan.latency_ps) continue;
+        best_plan.game = GameAt(i, {});
+        best_plan.order.clear();
         best_plan.plan = std::move(demonstration.result.plan);
         best_plan.latency_ps = demonstration.result.report.latency_ps;
         best_plan.found_by = demonstration.result.found_by;
@@ -347,7 +378,10 @@ class MuZeroTrainer final : public Trainer {
     BestPlan& best_plan = best_plans_[i];
     best_plan.play_found_by = found_by;
     if (game.latency_ps >= best_plan.latency_ps) return;
-    best_plan.plan = (*PlayActions(*games_[i], game.actions))->ToPlan();
+    const auto end = *PlayActions(*games_[i], game.actions);
+    best_plan.game = end->PlannedGame();
+    best_plan.order = end->InstructionOrder();
+    best_plan.plan = end->ToPlan();
     best_plan.latency_ps = game.latency_ps;
     best_plan.found_by = found_by;
   }

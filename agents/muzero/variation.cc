@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "agents/mcts/rollout_policy.h"
+#include "agents/mcts/schedule_policy.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/search/anneal.h"
 #include "mallocgame/search/game_search.h"
+#include "mallocgame/search/served.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -98,11 +101,28 @@ Changes DrawChanges(const std::vector<Proposal>& proposals, Rng& rng) {
 }
 
 // A game that is changed by trials, each accepted or rejected. It begins as the game to be varied;
-// proposals go on naming that game's decisions. Of the segments that it could take there, a
-// proposal takes another one or the same.
+// proposals go on naming that game's decisions.
 class Varying {
  public:
-  Varying(const Task& task, const Start& start)
+  virtual ~Varying() = default;
+
+  // Sets up a trial, and returns the decision at which it leaves the accepted game. Nothing if the
+  // first of the changes is none in that game.
+  virtual std::optional<int32_t> Change(const Changes& changes, Rng& rng) = 0;
+  // The same for a move of the kind that annealing tries. Nothing for a time game.
+  virtual std::optional<int32_t> Move(Rng& rng) = 0;
+  // Plays the trial and returns whether annealing accepts it. `temperature` is in units.
+  virtual bool Play(double temperature, Rng& rng) = 0;
+  // Where the trial ended. An accepted one has played its game to the end.
+  virtual const Position& end() const = 0;
+  virtual int64_t latency_ps() const = 0;  // of the accepted game
+};
+
+// Of the time game and of the priority game. Of the segments that it could take at a decision, a
+// proposal takes another one or the same.
+class VaryingPlacement final : public Varying {
+ public:
+  VaryingPlacement(const Task& task, const Start& start)
       : task_(task), order_(task.game().options().kind == GameKind::kPriority),
         search_(task.game(), IntentFor(task.game(), start)) {
     const std::unique_ptr<Position> position = task.game().Start();
@@ -116,9 +136,7 @@ class Varying {
     }
   }
 
-  // Sets up a trial, and returns the decision at which it leaves the accepted game. Nothing if the
-  // first of the changes is none in that game.
-  std::optional<int32_t> Change(const Changes& changes, Rng& rng) {
+  std::optional<int32_t> Change(const Changes& changes, Rng& rng) override {
     const Proposal& first = changes.proposals[0];
     const std::optional<int32_t> at = Leaves(first);
     if (!at || (!order_ && !search_.GoTo(*at).legal_actions().Has(first.action)))
@@ -141,14 +159,12 @@ class Varying {
     return from;
   }
 
-  // The same for a move of the kind that annealing tries. Nothing for a time game.
-  std::optional<int32_t> Move(Rng& rng) {
+  std::optional<int32_t> Move(Rng& rng) override {
     if (!order_) return std::nullopt;
     return search_.Move(rng);
   }
 
-  // Plays the trial and returns whether annealing accepts it. `temperature` is in units.
-  bool Play(double temperature, Rng& rng) {
+  bool Play(double temperature, Rng& rng) override {
     const double worse = AcceptedLoss(temperature, rng) * task_.unit_ps();
     const bool accepted = search_.Try(search_.latency_ps() + static_cast<int64_t>(worse));
     if (accepted) {
@@ -159,9 +175,8 @@ class Varying {
     return accepted;
   }
 
-  // Where the trial ended. An accepted one has played its game to the end.
-  const Position& end() const { return search_.position(); }
-  int64_t latency_ps() const { return search_.latency_ps(); }  // of the accepted game
+  const Position& end() const override { return search_.position(); }
+  int64_t latency_ps() const override { return search_.latency_ps(); }
 
  private:
   static Intent IntentFor(const Game& game, const Start& start) {
@@ -209,6 +224,97 @@ class Varying {
   std::vector<std::vector<int32_t>> shown_;
   std::vector<int32_t> taken_;
 };
+
+// Of the schedule game. A proposal has another unit come before the one that came next, or a run
+// served otherwise and before the one that was. Each trial is a whole game.
+class VaryingSchedule final : public Varying {
+ public:
+  VaryingSchedule(const Task& task, const Start& start)
+      : task_(task), accepted_(task.game()), trial_(accepted_), end_(task.game().Start()) {
+    for (const uint8_t action : start.actions) {
+      const auto& state = static_cast<const ScheduleState&>(*end_);
+      Asked& asked = asked_.emplace_back();
+      if (state.placement() == nullptr) {
+        asked.units.assign(state.shown().begin(), state.shown().end());
+      } else {
+        for (const int32_t run : state.placement()->candidates()) {
+          if (run >= 0) asked.runs.push_back(Served(state, run, Mode::kOpen));
+        }
+      }
+      asked.taken = action;
+      MG_CHECK(end_->Apply(action).ok());
+    }
+    accepted_.Adopt(start.actions);
+    latency_ps_ = end_->latency_ps();
+  }
+
+  std::optional<int32_t> Change(const Changes& changes, Rng& /*rng*/) override {
+    trial_ = accepted_;
+    bool changed = false;
+    for (const Proposal& change : changes.proposals) changed |= Want(change);
+    return changed ? std::optional<int32_t>(0) : std::nullopt;
+  }
+
+  std::optional<int32_t> Move(Rng& rng) override {
+    trial_ = accepted_;
+    trial_.Change(rng);
+    return 0;
+  }
+
+  bool Play(double temperature, Rng& rng) override {
+    end_ = task_.game().Start();
+    trial_.PlayOn(*end_);
+    const double worse = AcceptedLoss(temperature, rng) * task_.unit_ps();
+    if (end_->latency_ps() > latency_ps_ + static_cast<int64_t>(worse)) return false;
+    accepted_ = trial_;
+    accepted_.Adopt(end_->actions());
+    latency_ps_ = end_->latency_ps();
+    return true;
+  }
+
+  const Position& end() const override { return *end_; }
+  int64_t latency_ps() const override { return latency_ps_; }
+
+ private:
+  // What a decision of the game to be varied was about.
+  struct Asked {
+    std::vector<int32_t> units;
+    std::vector<ServedAccesses> runs;
+    int taken = 0;  // the action
+  };
+
+  static ServedAccesses Served(const ScheduleState& state, int32_t run, Mode mode) {
+    const OrderedGame& ordered = state.ordered();
+    return ServedRun(*ordered.game, run, mode, {ordered.own_buffer, ordered.own_access});
+  }
+
+  // False if the proposal only turns a page, or leaves one.
+  bool Want(const Proposal& proposal) {
+    const Asked& asked = asked_[proposal.decision];
+    if (asked.runs.empty()) {
+      if (proposal.action == kNextUnits || asked.taken == kNextUnits) return false;
+      trial_.PutBefore(asked.units[proposal.action], asked.units[asked.taken]);
+      return true;
+    }
+    const int wanted = proposal.action - kOrderingActions, taken = asked.taken - kOrderingActions;
+    ServedAccesses one = asked.runs[wanted / kActionModes];
+    one.mode = static_cast<Mode>(wanted % kActionModes);
+    trial_.Serve(one, asked.runs[taken / kActionModes]);
+    return true;
+  }
+
+  const Task& task_;
+  mcts::SchedulePolicy accepted_, trial_;
+  std::unique_ptr<Position> end_;
+  std::vector<Asked> asked_;  // by decision
+  int64_t latency_ps_ = 0;    // of the accepted game
+};
+
+std::unique_ptr<Varying> MakeVarying(const Task& task, const Start& start) {
+  if (task.game().options().kind == GameKind::kSchedule)
+    return std::make_unique<VaryingSchedule>(task, start);
+  return std::make_unique<VaryingPlacement>(task, start);
+}
 
 // What single changes of the game to be varied cost.
 class Lessons {
@@ -260,7 +366,8 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t de
   MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals, Propose(task, start, network));
   Varied varied;
   if (proposals.empty()) return varied;
-  Varying game(task, start);
+  const std::unique_ptr<Varying> varying = MakeVarying(task, start);
+  Varying& game = *varying;
   decisions /= CountOfDecision(task.game());
   const double first = kColdest * std::pow(kHottest / kColdest, rng.Uniform());
   double temperature = first;

@@ -36,8 +36,8 @@ struct Varied {
   };
   std::vector<Lesson> lessons;
 };
-// Plays variations until about `decisions` decisions are played, of which one of the priority game
-// counts as kPriorityDecision. They change `start` where the network's policy suggests it, or,
+// Plays variations until about `decisions` decisions are played, each of which counts as
+// CountOfDecision. They change `start` where the network's policy suggests it, or,
 // without a network, anywhere. Worse ones are accepted as in simulated annealing, at a temperature
 // that falls from a random one.
 absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t decisions,

@@ -17,10 +17,13 @@ std::string KindOf(absl::string_view agent) {
   return absl::StrCat("mallocgame ", agent, " checkpoint ");
 }
 
+// How the first line names the rules of a game.
+constexpr absl::string_view kRules[kGameKinds] = {", rules ", ", priority rules ",
+                                                  ", schedule rules "};
+
 std::string FirstLine(absl::string_view agent, int format_version, GameKind game,
                       int observation_version) {
-  std::string line = absl::StrCat(KindOf(agent), format_version,
-                                  game == GameKind::kPriority ? ", priority rules " : ", rules ",
+  std::string line = absl::StrCat(KindOf(agent), format_version, kRules[static_cast<size_t>(game)],
                                   RulesVersionOf(game));
   if (observation_version != 0) absl::StrAppend(&line, ", observation ", observation_version);
   return absl::StrCat(line, "\n");
@@ -41,8 +44,10 @@ absl::StatusOr<OpenedCheckpoint> OpenCheckpoint(absl::string_view agent, int for
   if (!absl::StartsWith(line, KindOf(agent))) {
     return absl::InvalidArgumentError(absl::StrCat("not a checkpoint of the ", agent, " agent"));
   }
-  const GameKind game =
-      absl::StrContains(line, ", priority rules ") ? GameKind::kPriority : GameKind::kTime;
+  GameKind game = GameKind::kTime;
+  for (const GameKind other : {GameKind::kPriority, GameKind::kSchedule}) {
+    if (absl::StrContains(line, kRules[static_cast<size_t>(other)])) game = other;
+  }
   const std::string expected = FirstLine(agent, format_version, game, observation_version);
   if (absl::StrCat(line, "\n") != expected) {
     return absl::InvalidArgumentError(absl::StrCat("the checkpoint is of another version: found '",

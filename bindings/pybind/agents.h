@@ -82,12 +82,15 @@ pybind11::class_<AgentHandle<Agent>> BindAgentClass(pybind11::module_& module, c
       .def(
           "solver",
           [solver](const Handle& handle, double portfolio_share) {
+            const GameKind kind = handle.agent->kind();
+            const bool schedule = kind == GameKind::kSchedule;
             return NamedSolver{
                 solver,
                 [agent = handle.agent](const SolveProblem& problem, const SolveLimits& limits) {
                   return agent->Solve(problem, limits);
                 },
-                portfolio_share, handle.agent->kind() == GameKind::kPriority};
+                schedule ? 0 : portfolio_share,  // portfolios don't play the schedule game
+                kind == GameKind::kPriority, schedule};
           },
           py::arg("portfolio_share"))
       .def_property_readonly(

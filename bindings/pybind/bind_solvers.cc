@@ -317,8 +317,8 @@ void BindSolvers(py::module_& module) {
                           "where it works: agent.solver(), or solve(checkpoint=path)"))
       .def_readonly("name", &NamedSolver::name)
       .def_property_readonly("game", [](const NamedSolver& solver) {
-        return std::string(
-            GameKindName(solver.takes_priority_games ? GameKind::kPriority : GameKind::kTime));
+        const GameKind other = solver.takes_schedule_games ? GameKind::kSchedule : GameKind::kTime;
+        return std::string(GameKindName(solver.takes_priority_games ? GameKind::kPriority : other));
       });
   py::class_<ResultHandle>(module, "SolveResult", "A solver's plan and what is known about it.")
       .def_property_readonly("plan", [](const ResultHandle& r) { return r.result.plan; })

@@ -26,7 +26,7 @@ std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& option
 
 std::shared_ptr<const Game> GameShowing(const Game& game, int candidates) {
   GameOptions options = game.options();
-  if (options.kind != GameKind::kPriority || options.candidates == candidates)
+  if (options.kind == GameKind::kTime || options.candidates == candidates)
     return game.shared_from_this();
   options.candidates = candidates;
   return GameWith(game, options);

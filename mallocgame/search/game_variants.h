@@ -12,7 +12,8 @@ namespace mallocgame {
 // The same game with other options, which must be in their ranges.
 std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& options);
 
-// The same priority game, showing so many candidates. A time game shows none and stays as it is.
+// The same priority or schedule game, showing so many candidates. A time game shows none and stays
+// as it is.
 std::shared_ptr<const Game> GameShowing(const Game& game, int candidates);
 
 // The same game as a time game, and as a priority game.

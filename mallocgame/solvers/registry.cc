@@ -56,19 +56,22 @@ bool Takes(const Solver& solver, GameKind kind) {
   return false;
 }
 
-absl::Status Refused(absl::string_view name, const SolveProblem& problem) {
+// `solver` is called `name`.
+template <class Solver>
+absl::Status Refused(absl::string_view name, const Solver& solver, const SolveProblem& problem) {
   const GameKind kind = problem.game->options().kind;
   std::vector<std::string> others;
-  for (const OwnSolver& solver : kSolvers) {
-    if (Takes(solver, kind)) others.emplace_back(solver.name);
+  for (const OwnSolver& other : kSolvers) {
+    if (Takes(other, kind)) others.emplace_back(other.name);
   }
-  for (const NamedSolver& solver : problem.extra_solvers) {
-    if (Takes(solver, kind)) others.push_back(solver.name);
+  for (const NamedSolver& other : problem.extra_solvers) {
+    if (Takes(other, kind)) others.push_back(other.name);
   }
+  const bool only_time = kind == GameKind::kPriority && !Takes(solver, GameKind::kSchedule);
   return absl::InvalidArgumentError(
       absl::StrCat("solver '", name, "' ",
-                   kind == GameKind::kPriority ? "plays the time game only, found a priority game"
-                                               : "doesn't play the schedule game",
+                   only_time ? "plays the time game only, found a priority game"
+                             : absl::StrCat("doesn't play the ", GameKindName(kind), " game"),
                    "; allowed: ", absl::StrJoin(others, ", ")));
 }
 
@@ -76,7 +79,7 @@ absl::Status Refused(absl::string_view name, const SolveProblem& problem) {
 template <class Solver>
 absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Solver& solver,
                                      const SolveProblem& problem, const SolveLimits& limits) {
-  if (!Takes(solver, problem.game->options().kind)) return Refused(name, problem);
+  if (!Takes(solver, problem.game->options().kind)) return Refused(name, solver, problem);
   const Deadline clock;  // never passes
   absl::StatusOr<SolveResult> result = solver.solve(problem, limits);
   if (result.ok() && result->found_by.empty()) {

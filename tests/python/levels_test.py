@@ -16,7 +16,7 @@ import mallocgame as mg
 from mallocgame._cli.main import main
 from mallocgame._levels import making
 from mallocgame._levels.describing import peak_bytes, structure
-from mallocgame._levels.level_sets import BUNDLED, INDEX, PROGRAMS, load_level_set
+from mallocgame._levels.level_sets import BUNDLED, BUNDLED_SCHEDULE, INDEX, PROGRAMS, load_level_set
 from mallocgame._levels.splits import FAMILIES, KNOWN, SPLITS, VARIANTS, Draft, Variant, drafts
 from mallocgame.programs import suite
 
@@ -62,10 +62,45 @@ def test_every_program_is_what_the_index_says():
         assert structure(program) == entry["structure"]
         assert peak_bytes(program) == entry["peak_bytes"]
         assert program.counts["loops"] == entry["loops"]
+        assert program.free_pairs == entry["free_pairs"]
         xla = program.xla_plan
         assert xla is not None and mg.validate(program, xla).ok, name
         assert mg.simulate(program, xla).latency_ps == entry["xla_ps"]
         assert entry["bound_ps"] <= entry["xla_ps"] <= entry["all_main_ps"] * 3
+
+
+def test_levels_say_whether_their_order_is_free():
+    known = [level for level in mg.levels("test") if level.family == KNOWN]
+    free = mg.levels("test", free_order=True)
+    assert free == [level for level in known if level.free_pairs > 0]
+    assert 0 < len(free) < len(known)
+    assert mg.levels("train", free_order=True) == []
+
+
+def test_levels_on_which_the_order_counts():
+    several = mg.levels("schedule")
+    assert several == mg.levels("schedule", scored=False, free_order=True)
+    assert len(several) >= 10
+    assert len({level.program_name for level in several}) >= 5
+    assert sum(path.stat().st_size for path in BUNDLED_SCHEDULE.iterdir()) <= 1 << 20
+    for level in several:
+        program, hardware = level.load_program(), level.hardware()
+        assert program.fingerprint == level.features["fingerprint"]
+        assert program.free_pairs == level.free_pairs > 0
+        greedy = mg.solve(program, "greedy", seconds=0, hardware=hardware)
+        assert greedy.report.latency_ps == level.greedy_ps
+        # Its plan is valid at its order, within the main memory of XLA's.
+        ordered, plan = program.reordered(level.best_known_order()), level.best_known_plan()
+        assert mg.validate(ordered, plan, hardware).ok
+        assert mg.simulate(ordered, plan, hardware).latency_ps == level.best_known_ps
+        least = mg.bounds.bound(program, "any-order", hardware)
+        assert least.bound_ps * 1.02 <= level.own_order_bound_ps <= level.greedy_ps
+        assert least.bound_ps <= level.best_known_ps <= level.greedy_ps / 1.01
+        needed = ordered.main_memory["total_bytes"]
+        assert needed <= program.main_memory["total_bytes"]
+        again = pickle.loads(pickle.dumps(level))
+        assert again.best_known_ps == level.best_known_ps
+        assert level.game(game="schedule").kind == "schedule"
 
 
 def test_scored_levels_have_a_best_plan():
@@ -237,6 +272,17 @@ def test_the_command_lists_families(capsys):
     assert main(["levels", "list", "--split", "test"]) == 0
     text = capsys.readouterr().out
     assert "cached_decoder" in text and "recurrent" not in text
+
+
+def test_the_command_lists_levels_with_a_free_order(capsys):
+    assert main(["levels", "list", "--names", "--split", "schedule"]) == 0
+    names = capsys.readouterr().out.split()
+    assert names == [level.name for level in mg.levels("schedule")]
+    assert main(["levels", "list", "--free-order", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["families"]
+    assert [(row["split"], row["family"]) for row in rows] == [("test", "known")]
+    free = mg.levels("test", free_order=True)
+    assert rows[0]["programs"] == rows[0]["with_free_order"] == len(free)
 
 
 def test_the_command_lists_names_and_draws(capsys, tmp_path):

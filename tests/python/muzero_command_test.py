@@ -70,6 +70,24 @@ def test_the_command_writes_everything(tmp_path, run, run_json):
         assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
 
 
+def test_the_command_writes_plans_of_other_orders(tmp_path):
+    name, out = "mlp_train_adam_b512.tpu_v6e", tmp_path / "run"
+    done = subprocess.run(
+        [*train(name, "--out", out, "--seconds", 2, "--game", "schedule"), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    [row] = json.loads(done.stdout)["results"]
+    assert row["valid"]
+    program, plan, order = mg.load_ordered_plan(out / f"{name}.plan.json", mg.load_program(name))
+    assert mg.validate(program, plan).ok
+    assert mg.simulate(program, plan).latency_ps == row["latency_ps"]
+    assert order is not None
+    log = mg.load_log(out / f"{name}.mgr")
+    assert mg.replay(log).same
+
+
 def test_the_command_learns_the_priority_game(tmp_path, run):
     out = tmp_path / "run"
     begun = run(*train(PROGRAM, "--out", out, "--seconds", 1, "--game", "priority"))

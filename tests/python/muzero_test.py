@@ -272,6 +272,41 @@ def test_an_agent_of_the_priority_game_plays_it_and_no_other(
         agent.act(fewer.initial_state())
 
 
+def test_the_schedule_game_is_learned_and_played(tmp_path):
+    program, path = mg.load_program("mlp_train_adam_b512.tpu_v6e"), tmp_path / "order.muzero"
+    trainer = agents.MuZero(program, SMALL, seed=1, game="schedule")
+    for _ in range(3):
+        trainer.step()
+    for result in (trainer.best(), trainer.best_game(), trainer.polish(seconds=0.1)):
+        assert mg.validate(result.program, result.plan).ok
+        assert result.report.latency_ps >= trainer.polish(seconds=0.01).report.latency_ps
+    game = trainer.best_game()
+    assert game.game.kind == "schedule"
+    assert mg.replay(mg.record(game)).same
+    # Of another order than XLA's, and better than greedy's game.
+    assert game.program.fingerprint != program.fingerprint
+    assert game.report.latency_ps < mg.solve(program, "greedy", game="schedule").report.latency_ps
+    trainer.save(path)
+    assert agents.MuZero.load(path, program).settings["game"] == "schedule"
+
+    agent = agents.MuZeroAgent.load(path)
+    played = agent.play(program)
+    assert mg.validate(played.program, played.plan).ok
+    assert played.report.latency_ps <= agent.baseline(program).report.latency_ps
+    action, policy, _ = agent.act(agent.game(program).initial_state())
+    assert policy[action] > 0
+    solved = mg.solve(program, "muzero", seconds=0.5, checkpoint=path)
+    assert mg.validate(solved.program, solved.plan).ok
+    sentence = "the agent was trained in the game 'schedule', found the game '{}'"
+    for other in ("time", "priority"):
+        with pytest.raises(mg.InvalidInputError, match=sentence.format(other)):
+            agent.play(mg.Game(program, game=other))
+    with pytest.raises(mg.InvalidInputError, match="'muzero' doesn't play the priority game"):
+        mg.solve(program, "muzero", seconds=1, checkpoint=path, game="priority")
+    with pytest.raises(mg.InvalidInputError, match="play the game 'schedule', allowed: 'priority'"):
+        agents.MuZero(program, {"game": "priority"}, tuned_from=path)
+
+
 def test_a_program_is_played_in_the_priority_game_that_promises_most(
     priority_checkpoint, checkpoint
 ):

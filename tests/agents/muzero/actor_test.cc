@@ -32,7 +32,7 @@ std::string PlayGroup(Trainer& trainer, int group) {
 }
 
 TEST_CASE("steps whose games actors play are those of one machine") {
-  const std::string game = GENERATE(as<std::string>{}, "time", "priority");
+  const std::string game = GENERATE(as<std::string>{}, "time", "priority", "schedule");
   for (const char* model : {"rules", "learned"}) {
     Config config = TinyConfig(game);
     config.search_model = model;

@@ -2,6 +2,7 @@
 #include "agents/muzero/config.h"
 
 #include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/schedule/schedule_state.h"
 #include "tests/agents/training/settings_checks.h"
 #include "tests/catch.h"
 
@@ -33,8 +34,14 @@ TEST_CASE("the settings say which game is played, and so how many actions there 
   REQUIRE(Set(config, "candidates", "3").ok());
   REQUIRE(config.kind() == GameKind::kPriority);
   REQUIRE(NumActions(config.game_options()) == 3 * kActionModes);
+  REQUIRE(Set(config, "game", "schedule").ok());
+  REQUIRE(config.kind() == GameKind::kSchedule);
+  REQUIRE(NumActions(config.game_options()) == kOrderingActions + 3 * kActionModes);
+  // It shows fewer candidates, as it has other actions too.
+  REQUIRE(Set(config, "candidates", "51").ok());
+  REQUIRE(config.game_options().candidates == kMaxScheduleCandidates);
   REQUIRE(Refusal<Config>("game", "chess") ==
-          "muzero: setting game: found 'chess', allowed: time, priority");
+          "muzero: setting game: found 'chess', allowed: time, priority, schedule");
 }
 
 TEST_CASE("a bad setting is named with what was found and what is allowed") {

@@ -152,7 +152,7 @@ TEST_CASE("the learning rate warms up and decays") {
 
 TEST_CASE("an untrained network prefers what the baseline took first, and sees no lead") {
   const Config config =
-      ConfigWith("learned", "fp32", GENERATE(as<std::string>{}, "time", "priority"));
+      ConfigWith("learned", "fp32", GENERATE(as<std::string>{}, "time", "priority", "schedule"));
   const Batch batch = SomeBatch(config, 2);
   const auto learner = MakeLearner(config, 1);
   const auto network = learner->Snapshot();
@@ -192,7 +192,7 @@ TEST_CASE("an untrained network prefers what the baseline took first, and sees n
 
 TEST_CASE("the dynamics are told what is known, and nothing else") {
   const Config config =
-      ConfigWith("learned", "fp32", GENERATE(as<std::string>{}, "time", "priority"));
+      ConfigWith("learned", "fp32", GENERATE(as<std::string>{}, "time", "priority", "schedule"));
   const Batch batch = SomeBatch(config, 2);
   const auto learner = MakeLearner(config, 1);
   for (int i = 0; i < 20; ++i) REQUIRE(learner->Update(batch).ok());
@@ -220,8 +220,8 @@ TEST_CASE("the dynamics are told what is known, and nothing else") {
     int length = 1;
     for (const int n : part.shape) length *= n;
     for (int i = 0; i < length; ++i) other[part.offset + i] = 0.7F - other[part.offset + i];
-    const bool known =
-        part.name == "accesses" || part.name == "candidates" || part.name == "action_mask";
+    const bool known = part.name == "accesses" || part.name == "candidates" ||
+                       part.name == "units" || part.name == "action_mask";
     INFO(part.name);
     REQUIRE((told(other) != as_it_is) == known);
   }

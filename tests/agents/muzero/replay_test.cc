@@ -215,7 +215,7 @@ TEST_CASE("the replay forgets the oldest games and keeps the best, all different
 }
 
 TEST_CASE("a batch holds what was played, and nothing behind the end") {
-  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority"));
+  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority", "schedule"));
   config.search_model = "learned";
   config.unroll = 3;
   config.best_share = config.demonstration_share = 0;
@@ -283,7 +283,7 @@ TEST_CASE("what was played is imitated unless it is slower than the baseline") {
 }
 
 TEST_CASE("nothing is learned of what follows the agent's own part of a game") {
-  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority"));
+  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority", "schedule"));
   config.search_model = "learned";
   config.unroll = 3;
   std::vector<Task> tasks;

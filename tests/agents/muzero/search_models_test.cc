@@ -65,7 +65,7 @@ struct Answers {
 };
 
 TEST_CASE("with the true rules rewards are leads gained, from any position to any other") {
-  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority"));
+  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority", "schedule"));
   config.rollout_share = GENERATE(0.5, 1.0);
   config.considered = 1;  // a search goes further than one step
   const Task task = TaskFor(TinyProblem(5, 14), config);
@@ -185,7 +185,7 @@ TEST_CASE("in play the policy says what is tried, and without it that is drawn")
 }
 
 TEST_CASE("with learned dynamics the next row, legality and the end are known, rewards are not") {
-  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority"));
+  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority", "schedule"));
   config.search_model = "learned";
   const Task task = TaskFor(TinyProblem(5, 14), config);
   const int actions = task.game().num_actions();
@@ -226,7 +226,7 @@ TEST_CASE("with learned dynamics the next row, legality and the end are known, r
 }
 
 TEST_CASE("demonstrations are whole games of the problem, one of each player") {
-  const std::string kind = GENERATE(as<std::string>{}, "time", "priority");
+  const std::string kind = GENERATE(as<std::string>{}, "time", "priority", "schedule");
   const Config config = TinyConfig(kind);
   const TrainingProblem problem = TinyProblem(5, 14);
   const auto game = GameFor(problem, config);
@@ -328,7 +328,7 @@ TEST_CASE("a priority game of other options is followed run by run, in its order
 }
 
 TEST_CASE("variations of a bad game find a better one, whole and as good as it says") {
-  const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority"));
+  const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority", "schedule"));
   const TrainingProblem problem = TinyProblem(5, 14);
   const Task task = TaskFor(problem, config);
   EvenNetwork network(task);
@@ -341,7 +341,8 @@ TEST_CASE("variations of a bad game find a better one, whole and as good as it s
   Start start = {0, bad.actions, {}};
   for (const Step& step : bad.steps) start.decisions.push_back(step.decision);
   const bool anywhere = GENERATE(false, true);
-  const auto varied = VaryGame(task, start, 5000, anywhere ? nullptr : &network, rng);
+  const auto varied = VaryGame(task, start, 2000 * CountOfDecision(task.game()),
+                               anywhere ? nullptr : &network, rng);
   REQUIRE(varied.ok());
   REQUIRE(varied->games > 10);
   REQUIRE(varied->better.has_value());

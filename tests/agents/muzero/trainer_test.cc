@@ -3,6 +3,7 @@
 #include "agents/muzero/trainer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "agents/muzero/agent.h"
 #include "agents/muzero/checkpoint.h"
@@ -10,6 +11,7 @@
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/game_log.h"
+#include "mallocgame/schedule/instruction_order.h"
 #include "mallocgame/solvers/registry.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
@@ -30,7 +32,7 @@ void StepOrSay(Trainer& trainer) {
 }
 
 TEST_CASE("the same stream with one thread and with three, another with another seed") {
-  const std::string game = GENERATE(as<std::string>{}, "time", "priority");
+  const std::string game = GENERATE(as<std::string>{}, "time", "priority", "schedule");
   for (const char* model : {"rules", "learned"}) {
     Config config = TinyConfig(game);
     config.search_model = model;
@@ -43,7 +45,7 @@ TEST_CASE("the same stream with one thread and with three, another with another 
 }
 
 TEST_CASE("resumed anywhere it goes on the same") {
-  const std::string game = GENERATE(as<std::string>{}, "time", "priority");
+  const std::string game = GENERATE(as<std::string>{}, "time", "priority", "schedule");
   for (const char* model : {"rules", "learned"}) {
     Config config = TinyConfig(game);
     config.search_model = model;
@@ -124,6 +126,78 @@ TEST_CASE("in the priority game plans are valid, games replay, and the best only
   }
 }
 
+TEST_CASE(
+    "in the schedule game plans are of their order, games replay, and checkpoints come back") {
+  int others = 0;
+  for (uint64_t seed = 10; seed < 16; ++seed) {
+    Config config = TinyConfig("schedule");
+    config.selection = seed % 2 == 0 ? "gumbel" : "puct";
+    config.candidates = static_cast<int>(seed % 2 == 0 ? kMaxCandidates : 3);
+    const TrainingProblem problem = TinyProblem(seed, 14);
+    const auto trainer = Make({problem}, config, seed);
+    int64_t least_ps = std::numeric_limits<int64_t>::max();
+    for (int i = 0; i < 4; ++i) {
+      Steps(*trainer, 1);
+      const auto best = trainer->Best(0), game = trainer->BestGame(0);
+      REQUIRE(best->report.latency_ps <= least_ps);
+      REQUIRE(best->report.latency_ps <= game->report.latency_ps);
+      least_ps = best->report.latency_ps;
+      for (const auto& result : {best, game}) {
+        std::shared_ptr<const Program> program = problem.program;
+        if (!result->order.empty()) program = Reordered(*program, result->order)->program;
+        REQUIRE(Validate(*program, problem.hardware, result->plan).ok());
+      }
+      others += !std::is_sorted(game->order.begin(), game->order.end());
+      REQUIRE(game->game->options().kind == GameKind::kSchedule);
+      const auto log = RecordGame(*game->game, game->actions, "muzero", seed);
+      REQUIRE(log.ok());
+      REQUIRE(ReplayLog(*log, problem.program)->same);
+      REQUIRE(log->plan == game->plan);
+    }
+    REQUIRE(least_ps <= Solve("greedy", {GameFor(problem, config)}, {})->report.latency_ps);
+    const std::string bytes = *trainer->Save();
+    REQUIRE(bytes.find(", schedule rules ") != std::string::npos);
+    const auto loaded = Trainer::Load({problem}, bytes, 1);
+    REQUIRE(loaded.ok());
+    REQUIRE((*loaded)->Best(0)->order == trainer->Best(0)->order);
+    Steps(**loaded, 1);
+    Steps(*trainer, 1);
+    REQUIRE(*(*loaded)->Save() == *trainer->Save());
+    least_ps = trainer->Best(0)->report.latency_ps;
+    const auto polished = trainer->Polish(0, 0.01, nullptr);
+    REQUIRE(polished->report.latency_ps <= least_ps);
+    // The polished plan is of its order too.
+    REQUIRE((*Trainer::Load({problem}, *trainer->Save(), 1))->Best(0)->plan == polished->plan);
+  }
+  REQUIRE(others > 0);
+}
+
+TEST_CASE("an agent of the schedule game plays that game only") {
+  const TrainingProblem problem = TinyProblem(11, 14);
+  const auto trainer = Make({problem}, TinyConfig("schedule"));
+  Steps(*trainer, 2);
+  const auto agent = *Agent::Load(*trainer->Save());
+  for (const char* other : {"time", "priority"}) {
+    const auto game = GameFor(problem, TinyConfig(other));
+    const std::string message =
+        std::string(agent->Play(game, agent->config(), nullptr).status().message());
+    REQUIRE_THAT(message,
+                 Catch::Matchers::Contains("trained in the game 'schedule', found the game '" +
+                                           std::string(other)));
+    const auto elsewhere = Make({problem}, TinyConfig(other));
+    Steps(*elsewhere, 2);
+    const auto its =
+        (*Agent::Load(*elsewhere->Save()))
+            ->Play(GameFor(problem, TinyConfig("schedule")), TinyConfig(other), nullptr);
+    REQUIRE_THAT(std::string(its.status().message()),
+                 Catch::Matchers::Contains("found the game 'schedule'"));
+    const auto tuned = Trainer::Create({problem}, TinyConfig(other), 1, 1, *trainer->Save());
+    REQUIRE_THAT(
+        std::string(tuned.status().message()),
+        Catch::Matchers::Contains("play the game 'schedule', allowed: '" + std::string(other)));
+  }
+}
+
 TEST_CASE("a checkpoint of the priority game says so, and comes back with its game") {
   const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
   const auto trainer = Make(problems, TinyConfig("priority"));
@@ -183,7 +257,7 @@ TEST_CASE("a checkpoint whose settings ask for more than its bytes hold is refus
 }
 
 TEST_CASE("what a step says of itself adds up") {
-  const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority"));
+  const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority", "schedule"));
   const auto trainer = Make({TinyProblem(5, 14)}, config);
   Steps(*trainer, 1);
   const auto progress = trainer->Step(nullptr);
@@ -302,7 +376,7 @@ TEST_CASE("training may begin with the networks of an agent, on other programs")
 }
 
 TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
-  const std::string kind = GENERATE(as<std::string>{}, "time", "priority");
+  const std::string kind = GENERATE(as<std::string>{}, "time", "priority", "schedule");
   const auto trainer = Make({TinyProblem(5, 14)}, TinyConfig(kind));
   Steps(*trainer, 3);
   const auto agent = Agent::Load(*trainer->Save());
@@ -323,7 +397,9 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     const auto result = (*agent)->Solve({game}, limits);
     INFO(result.status());
     REQUIRE(result.ok());
-    REQUIRE(Validate(game->program(), game->hardware(), result->plan).ok());
+    std::shared_ptr<const Program> planned = game->shared_program();
+    if (!result->order.empty()) planned = Reordered(*planned, result->order)->program;
+    REQUIRE(Validate(*planned, game->hardware(), result->plan).ok());
     REQUIRE(result->report.latency_ps <= Solve("greedy", {game}, {})->report.latency_ps);
     REQUIRE(improvements.back() == result->report.latency_ps);
     REQUIRE(result->evaluations < 4 * limits.evaluations);
@@ -332,7 +408,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     const NamedSolver named = {
         "muzero",
         [&](const SolveProblem& p, const SolveLimits& l) { return (*agent)->Solve(p, l); }, 0.5,
-        game->options().kind == GameKind::kPriority};
+        game->options().kind == GameKind::kPriority, game->options().kind == GameKind::kSchedule};
     REQUIRE(Solve("muzero", {game, nullptr, {&named, 1}}, limits)->found_by == "muzero");
 
     Config search = (*agent)->config();
@@ -369,9 +445,9 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
   fewer.candidates = 2;
   const TrainingProblem problem = TinyProblem(5);
   const auto fewer_actions = *Game::Create(problem.program, problem.hardware, fewer);
-  // In another priority game it plays its own, but it can't say what to do in the other.
+  // With fewer candidates it plays its own game, but it can't say what to do in the other.
   const auto turned = (*agent)->Play(fewer_actions, (*agent)->config(), nullptr);
-  REQUIRE(turned.ok() == (kind == "priority"));
+  REQUIRE(turned.ok() == (kind != "time"));
   if (turned.ok()) {
     const auto own = (*agent)->Play(
         *Game::Create(problem.program, problem.hardware, (*agent)->config().game_options()),

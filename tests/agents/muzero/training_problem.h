@@ -1,4 +1,5 @@
-// What the tests train on: tiny random programs, with settings that make a step take milliseconds.
+// What the tests train on: tiny random programs with dependences, with settings that make a step
+// take milliseconds.
 #ifndef MALLOCGAME_TESTS_AGENTS_MUZERO_TRAINING_PROBLEM_H_
 #define MALLOCGAME_TESTS_AGENTS_MUZERO_TRAINING_PROBLEM_H_
 
@@ -15,12 +16,13 @@
 #include "tests/agents/training/settings_checks.h"
 #include "tests/agents/training/trainer_checks.h"
 #include "tests/catch.h"
+#include "tests/support/dependences.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame::muzero {
 
 // The words of the setting `game`.
-inline constexpr const char* kGames[] = {"time", "priority"};
+inline constexpr const char* kGames[] = {"time", "priority", "schedule"};
 
 inline Config TinyConfig(const std::string& game = "time") {
   return training::ConfigWith<Config>({{"game", game.c_str()}, {"min_buffer_bytes", "0"},
@@ -38,7 +40,8 @@ inline Config TinyConfig(const std::string& game = "time") {
 
 inline std::shared_ptr<const Program> TinyProgram(uint64_t seed, int instructions = 10) {
   Rng rng(seed);
-  return testing::RandomProgram(rng, {.instructions = instructions, .loops = 1, .branches = 0});
+  return testing::WithDependences(
+      *testing::RandomProgram(rng, {.instructions = instructions, .loops = 1, .branches = 0}));
 }
 
 inline TrainingProblem TinyProblem(uint64_t seed, int instructions = 10) {

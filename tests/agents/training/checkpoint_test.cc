@@ -75,6 +75,9 @@ TEST_CASE("the envelope names the rules of the game that is played") {
   REQUIRE(OpenCheckpoint("toy", 3, time)->game == GameKind::kTime);
   REQUIRE(OpenCheckpoint("toy", 3, order)->game == GameKind::kPriority);
   REQUIRE(OpenCheckpoint("toy", 3, order)->body == "body");
+  const std::string schedule = SealCheckpoint("toy", 3, "body", GameKind::kSchedule);
+  REQUIRE(schedule.find("mallocgame toy checkpoint 3, schedule rules 1\n") == 0);
+  REQUIRE(OpenCheckpoint("toy", 3, schedule)->game == GameKind::kSchedule);
 }
 
 TEST_CASE("the envelope names the observations that networks see") {

@@ -9,8 +9,8 @@ from mallocgame import plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
-from mallocgame._levels.level_sets import BUNDLED, load_level_set
-from mallocgame._levels.splits import SPLITS, drafts
+from mallocgame._levels.level_sets import BUNDLED, BUNDLED_SCHEDULE, load_level_set
+from mallocgame._levels.splits import SCHEDULE, SPLITS, drafts
 
 _SET = "a folder of `mallocgame levels make` (the bundled set)"
 
@@ -22,7 +22,17 @@ def register(commands: parser.Commands) -> None:
     )
     command = group.add("list", _list, "the families of a set of levels, by split")
     add_set(command)
-    command.add_argument("--split", choices=SPLITS, help="only those of a split")
+    command.add_argument(
+        "--split",
+        choices=[*SPLITS, SCHEDULE],
+        help="only those of a split; schedule, where the order of instructions counts, is listed "
+        "only so",
+    )
+    command.add_argument(
+        "--free-order",
+        action="store_true",
+        help="only levels whose instructions may stand in another order",
+    )
     command.add_argument(
         "--names", action="store_true", help="the name of each level instead of the families"
     )
@@ -62,7 +72,12 @@ def _share(text: str) -> float:
 
 
 def _list(options: argparse.Namespace) -> int:
-    known = load_level_set(options.levels)
+    folder = options.levels
+    if options.split == SCHEDULE and folder == str(BUNDLED):
+        folder = BUNDLED_SCHEDULE
+    known = load_level_set(folder)
+    if options.free_order:
+        known = known.with_free_order()
     splits = [
         split
         for split in ([options.split] if options.split else SPLITS)
@@ -94,7 +109,8 @@ def _list(options: argparse.Namespace) -> int:
         return print_json({"families": rows, "left_out": known.index["left_out"]})
     columns: list[console.Column] = [("split and family", "left")]
     columns += [
-        (title, "right") for title in ("programs", "loops", "branches", "instr", "use", "over")
+        (title, "right")
+        for title in ("programs", "loops", "branches", "free", "instr", "use", "over")
     ]
     cells: list[list[str]] = []
     for split in splits:
@@ -102,10 +118,13 @@ def _list(options: argparse.Namespace) -> int:
         cells.append([split, *_cells(_family_row(split, "", _of(known.programs, split)))])
         cells += [[f"  {row['family']}", *_cells(row)] for row in of_split]
     console.print_table(columns, cells, gap=1)
-    console.print_line("loops, branches: programs with them. The others are medians: instructions,")
     console.print_line(
-        "use: bytes needed at once, of fast memory; over: XLA's plan above the bound."
+        "loops, branches: programs with them; free: with another order of instructions."
     )
+    console.print_line(
+        "The others are medians: instructions, use: bytes needed at once, of fast memory;"
+    )
+    console.print_line("over: XLA's plan above the bound.")
     return parser.OK
 
 
@@ -127,6 +146,7 @@ def _family_row(split: str, family: str, entries: list[dict[str, Any]]) -> dict[
         "programs": len(entries),
         "with_loops": sum(one["loops"] > 0 for one in entries),
         "with_branches": sum(one["branches"] > 0 for one in entries),
+        "with_free_order": sum(one.get("free_pairs", 0) > 0 for one in entries),
         "median_instructions": statistics.median(one["instructions"] for one in entries),
         "median_use": statistics.median(uses),
         "median_gap": statistics.median(gaps) - 1 if gaps else None,
@@ -139,6 +159,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
         str(row["programs"]),
         str(row["with_loops"]),
         str(row["with_branches"]),
+        str(row["with_free_order"]),
         f"{row['median_instructions']:.0f}",
         f"{row['median_use']:.0%}",
         "-" if gap is None else f"{gap:.1%}",

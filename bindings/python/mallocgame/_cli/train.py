@@ -60,9 +60,9 @@ def register(commands: parser.Commands) -> None:
     parser.add_hardware(command)
     command.add_argument(
         "--game",
-        choices=["time", "priority"],
-        help="the game that it plays (order); for muzero the same as --config game=GAME, for egrl "
-        "without --hierarchy",
+        choices=["time", "priority", "schedule"],
+        help="the game that it plays (priority); for muzero the same as --config game=GAME, for "
+        "egrl without --hierarchy, and not schedule",
     )
     command.add_argument(
         "--tuned-from",

@@ -69,6 +69,8 @@ def _demonstration_decisions(trainer: MuZero, seconds: float) -> float:
     It is measured, because in some programs a decision takes ten times as long as in others.
     """
     kind = trainer.settings["game"]
+    if kind == "schedule":  # At the program's own order that is what annealing plays.
+        kind = "priority"
     measuring = min(_MEASURING_SHARE * seconds / len(trainer.names), _MOST_MEASURING_SECONDS)
     seconds_of_a_decision = 0.0  # of one in each program
     for program, hardware in zip(trainer.programs, trainer.hardware, strict=True):
@@ -175,7 +177,7 @@ class MuZeroTraining(Training):
             )
             game = self.trainer.best_game(i)
             path = os.path.join(self.folder, name)
-            mg.save_plan(result.plan, program, f"{path}.plan.json")
+            mg.save_plan(result.plan, program, f"{path}.plan.json", order=result.order)
             mg.save_log(mg.record(game), f"{path}.mgr")
             report = json.dumps(self._report(i, result, game), indent=2)
             write_file(os.fsencode(f"{path}.report.json"), report.encode())
@@ -250,10 +252,11 @@ class MuZeroTraining(Training):
             program,
             own,
             result.report,
-            mg.validate(program, result.plan, own),
+            mg.validate(result.program, result.plan, own),
             reference(program, own),
             result,
             plan=result.plan,
+            order=result.order,
         )
         return row | {
             "found_by": result.found_by,

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mallocgame._core import Game, Hardware, Plan, Program
-from mallocgame._levels.level_sets import BUNDLED, LevelSet, load_level_set
-from mallocgame._levels.splits import SPLITS, Variant
+from mallocgame._levels.level_sets import BUNDLED, BUNDLED_SCHEDULE, LevelSet, load_level_set
+from mallocgame._levels.splits import SCHEDULE, SPLITS, Variant
 from mallocgame.errors import InvalidInputError
 
 __all__ = ["LEAST_GAIN", "SPLITS", "Level", "evenly", "find_level", "has_score", "levels"]
@@ -80,7 +80,7 @@ class Level:
     def __reduce__(self) -> tuple[Any, ...]:
         """A level goes to other processes as its name and its set's folder; None: the bundled."""
         folder = self.level_set.folder
-        return _find, (self.name, self.split, None if folder == BUNDLED else folder)
+        return _find, (self.name, self.split, None if folder == _bundled(self.split) else folder)
 
     def load_program(self) -> Program:
         """Reads the program."""
@@ -96,28 +96,56 @@ class Level:
         return Game(self.load_program(), hardware=self.hardware(), **options)
 
     def best_known_plan(self) -> Plan | None:
-        """The plan of best_known_ps; None on train, where plans aren't kept."""
+        """The plan of best_known_ps; None on train, where plans aren't kept.
+
+        Where there is a best_known_order it is a plan of load_program().reordered of that.
+        """
         return self.level_set.best_plan(self.name, self.load_program)
+
+    def best_known_order(self) -> list[int] | None:
+        """The order of instructions of best_known_plan(); None: it is the program's own."""
+        return self.level_set.best_order(self.name)
+
+    @property
+    def free_pairs(self) -> int:
+        """How many pairs of instructions may stand in either order (Program.free_pairs).
+
+        With 0 the order is fixed, or the program's dependences aren't known.
+        """
+        return int(self.level_set.programs[self.program_name].get("free_pairs", 0))
+
+    @property
+    def own_order_bound_ps(self) -> int | None:
+        """On the split schedule: no plan at the program's own order is faster."""
+        bound_ps: int | None = self.level_set.figures(self.name).get("own_order_bound_ps")
+        return bound_ps
 
 
 def levels(
-    split: str = "train", folder: str | os.PathLike[str] | None = None, scored: bool = False
+    split: str = "train",
+    folder: str | os.PathLike[str] | None = None,
+    scored: bool = False,
+    free_order: bool = False,
 ) -> list[Level]:
     """Returns the levels of a split, in a fixed order.
 
     train: each program with its own hardware, and in all variants in which there is something to
     decide. validation and test: one for each program; in the bundled set those of the suite
-    contended are another family of test, `known`.
+    contended are another family of test, `known`. schedule: bundled programs with fast memories in
+    which another order of instructions is faster than any plan at XLA's; it is no split to learn on
+    or to be judged on, because its programs are in test too.
 
     folder: as `mallocgame levels make` writes it; None is the bundled set. scored: only levels that
-    have a score, because the best known plan is 0.5 % faster than greedy's or more.
+    have a score, because the best known plan is 0.5 % faster than greedy's or more. free_order:
+    only levels whose instructions may stand in another order, as the schedule game decides it.
 
     InvalidInputError: there is no such split, or the folder holds no finished set.
     MissingFileError.
     """
-    if split not in SPLITS:
-        raise InvalidInputError(f"levels: found split '{split}', allowed: {', '.join(SPLITS)}")
-    known = load_level_set(BUNDLED if folder is None else folder)
+    if split not in (*SPLITS, SCHEDULE):
+        allowed = ", ".join((*SPLITS, SCHEDULE))
+        raise InvalidInputError(f"levels: found split '{split}', allowed: {allowed}")
+    known = load_level_set(_bundled(split) if folder is None else folder)
     found = [
         Level(
             name,
@@ -128,15 +156,23 @@ def levels(
         )
         for name in known.names(split)
     ]
-    return [level for level in found if not scored or level.has_score]
+    return [
+        level
+        for level in found
+        if (not scored or level.has_score) and (not free_order or level.free_pairs > 0)
+    ]
 
 
 def find_level(name: str) -> Level | None:
     """Returns the bundled level of this name, if there is one."""
-    for split in SPLITS:
+    for split in (*SPLITS, SCHEDULE):
         if name in (known := _by_name(split, None)):
             return known[name]
     return None
+
+
+def _bundled(split: str) -> pathlib.Path:
+    return BUNDLED_SCHEDULE if split == SCHEDULE else BUNDLED
 
 
 def evenly(several: Sequence[Level], count: int) -> list[Level]:

@@ -61,6 +61,7 @@ def describe(program: Program) -> dict[str, Any]:
         "accesses": counts["accesses"],
         "loops": counts["loops"],
         "branches": sum(opcode == "conditional" for opcode in opcodes),
+        "free_pairs": program.free_pairs,
         "peak_bytes": peak_bytes(program),
         "all_main_ps": simulate(program, all_main_plan(program)).latency_ps,
         "xla_ps": None if xla is None else simulate(program, xla).latency_ps,

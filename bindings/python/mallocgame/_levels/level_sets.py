@@ -20,6 +20,7 @@ from mallocgame.errors import InvalidInputError, MissingFileError
 from mallocgame.programs import decode, load_program
 
 BUNDLED = pathlib.Path(__file__).parent / "bundled"
+BUNDLED_SCHEDULE = pathlib.Path(__file__).parent / "schedule"  # the split schedule
 FORMAT = 2
 INDEX, PROGRAMS, BEST_KNOWN = "index.json", "programs.zip", "best_known.zip"
 _LATENCIES = "latencies.json"
@@ -37,14 +38,20 @@ class LevelSet:
 
     def names(self, split: str) -> list[str]:
         """Returns the names of the levels of a split."""
-        own = [name for name, entry in self.programs.items() if entry["split"] == split]
-        if split == "train":
-            return [
-                f"{name}@{text}" if text else name
-                for name in own
-                for text in self.programs[name]["variants"]
-            ]
-        return [self.programs[name]["level"] for name in own]
+        found = []
+        for name, entry in self.programs.items():
+            if entry["split"] != split:
+                continue
+            if "variants" in entry:
+                found += [f"{name}@{text}" if text else name for text in entry["variants"]]
+            else:
+                found.append(entry["level"])
+        return found
+
+    def with_free_order(self) -> "LevelSet":
+        """Returns those of the programs whose instructions may stand in another order."""
+        programs = {n: one for n, one in self.programs.items() if one.get("free_pairs", 0) > 0}
+        return LevelSet(self.folder, self.index | {"programs": programs})
 
     def load_program(self, name: str) -> Program:
         if self.programs[name]["family"] == KNOWN:
@@ -52,11 +59,11 @@ class LevelSet:
         return Program.from_bytes(self._programs.read(f"{name}.mgp"))
 
     def greedy_ps(self, level: str) -> int | None:
-        greedy_ps: int | None = self._figures(level).get("greedy_ps")
+        greedy_ps: int | None = self.figures(level).get("greedy_ps")
         return greedy_ps
 
-    def _figures(self, level: str) -> dict[str, Any]:
-        """Returns what is known of a level: of train it is said of each variant."""
+    def figures(self, level: str) -> dict[str, Any]:
+        """Returns what is known of a level: of train and schedule it is said of each variant."""
         name, _, text = level.partition("@")
         entry = self.programs[name]
         figures: dict[str, Any] = entry["variants"][text] if "variants" in entry else entry
@@ -72,13 +79,24 @@ class LevelSet:
 
     def best_ps(self, level: str) -> int | None:
         entry = self.best_known.get(level)
-        best_ps: int | None = self._figures(level).get("best_known_ps")
+        best_ps: int | None = self.figures(level).get("best_known_ps")
         return best_ps if entry is None else int(entry["latency_ps"])
 
     def best_plan(self, level: str, program: Callable[[], Program]) -> Plan | None:
         if level not in self.best_known:
             return None
-        return Plan.from_json(decode(self._best.read(f"{level}.json")), program())
+        planned = program()
+        order = self.best_order(level)
+        if order is not None:
+            planned = planned.reordered(order)
+        return Plan.from_json(decode(self._best.read(f"{level}.json")), planned)
+
+    def best_order(self, level: str) -> list[int] | None:
+        """Returns the order of instructions of the best known plan; None: the program's own."""
+        if level not in self.best_known:
+            return None
+        order: list[int] | None = json.loads(self._best.read(f"{level}.json")).get("order")
+        return order
 
     def improve(self, better: Mapping[str, tuple[int, str, bytes]]) -> list[str]:
         """Keeps plans that are better than those known. Returns the levels that it did so for.

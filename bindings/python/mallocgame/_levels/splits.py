@@ -7,6 +7,7 @@ from mallocgame._core import Hardware
 from mallocgame.errors import InvalidInputError
 
 SPLITS = ("train", "validation", "test")
+SCHEDULE = "schedule"  # levels on which the order of instructions counts
 CHIPS = ("tpu_v4i", "tpu_v5e", "tpu_v6e")
 KNOWN = "known"  # the test family of the suite contended
 

@@ -29,7 +29,7 @@ class MuZero(TorchTrainer):
     programs: a Program, the name of a bundled one or the path of a .mgp file, or a Level or the
     name of a bundled one, or several of them.
     config: settings by name, see muzero_settings(); those left out keep their default.
-    game: "priority" or "time", the game that it plays; the same as the setting `game`.
+    game: "priority", "time" or "schedule", the game that it plays; the same as the setting `game`.
     tuned_from: an agent, or the path of its checkpoint, with whose networks the training begins;
     settings that are left out are the agent's.
     seed, threads: the stream of steps depends on programs, config and seed only; threads 0 is one
@@ -231,7 +231,7 @@ class MuZeroAgent:
     def act(self, state: State) -> Decision:
         """Searches from a position of game(), or of another game with as many actions.
 
-        GameOverError: nothing is to be decided any more. InvalidInputError: it is the other game,
+        GameOverError: nothing is to be decided any more. InvalidInputError: it is another game,
         or one with another number of candidates.
         """
         return Decision(*self._agent.act(state))
@@ -253,8 +253,8 @@ class MuZeroAgent:
     ) -> SolveResult:
         """Plays one game, each decision by a search without noise.
 
-        program: a Program is played in game(). A Game is played as it is, but a priority game with
-        as many candidates as the agent was trained with.
+        program: a Program is played in game(). A Game is played as it is, but a priority or
+        schedule game with as many candidates as the agent was trained with.
         simulations: of a search, 1 to 4096, instead of the setting; with 1 the policy decides
         alone.
         config: other settings of the search by name: selection, considered, prior, rollout_share.
@@ -274,7 +274,7 @@ class MuZeroAgent:
         """Returns the game that promises most for a program, or for the hardware of a Game.
 
         It is the one of the priority games in which greedy or styles is fastest: they have other
-        weights of importance, small buffers, or not the largest ones. Of the time game there is
+        weights of importance, small buffers, or not the largest ones. Of the other games there is
         one. InvalidInputError: the Game is not of the kind that the agent was trained in.
         """
         if not isinstance(program, Game):
@@ -283,7 +283,6 @@ class MuZeroAgent:
             program = Game(
                 program,
                 game=settings["game"],
-                candidates=int(settings["candidates"]),
                 actions="paper" if paper else "full",
                 min_buffer_bytes=int(settings["min_buffer_bytes"]),
             )
