@@ -156,6 +156,11 @@ _ACTIONS = {
     "COPY": "1: fetch, or evict",
     "NOCOPY": "2: keep in fast memory",
     "COPY_EARLY": "3: fetch in the earliest window",
+    "SKIP": "0, of the priority game: main memory serves the run",
+    "LATE": "1: one residence, with bytes reserved as late as copies allow",
+    "EARLY": "2: one residence, with bytes reserved as early as copies can begin",
+    "PRELOAD": "3: one residence from before the program starts",
+    "SPLIT": "4: the run becomes two",
 }
 REFERENCE = {
     "Programs and hardware": [
@@ -196,6 +201,7 @@ REFERENCE = {
 MEMBERS = {"MallocGameEnv": "reset, step, action_masks, state, game", "VectorEnv": "reset, step"}
 # Modules with a section of their own.
 MODULES = {
+    "records": "Records of arrays",
     "observation": "Parts and columns of an observation",
     "bounds": "Bounds",
     "offsets": "Offsets",
