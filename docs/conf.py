@@ -149,9 +149,63 @@ def _headers() -> str:
     return "\n\n".join(parts)
 
 
-# Modules with a reference of their own, in the Python reference under what mallocgame itself
-# offers.
+# The Python reference: names by topic, or lines of reStructuredText. Other names of the package
+# come last, so that nothing is left out.
+_ACTIONS = {
+    "DROP": "0: leave in main memory",
+    "COPY": "1: fetch, or evict",
+    "NOCOPY": "2: keep in fast memory",
+    "COPY_EARLY": "3: fetch in the earliest window",
+    "SKIP": "0, of the priority game: main memory serves the run",
+    "LATE": "1: one residence, with bytes reserved as late as copies allow",
+    "EARLY": "2: one residence, with bytes reserved as early as copies can begin",
+    "PRELOAD": "3: one residence from before the program starts",
+    "SPLIT": "4: the run becomes two",
+}
+REFERENCE = {
+    "Programs and hardware": [
+        "load_program",
+        "program_names",
+        "import_hlo",
+        "save_program",
+        "hardware",
+        "Program",
+        "Hardware",
+    ],
+    "Levels": ["levels", "Level"],
+    "The game": [*_ACTIONS, "Game", "State"],
+    "Plans and judges": [
+        "Plan",
+        "all_main_plan",
+        "load_plan",
+        "save_plan",
+        "validate",
+        "Verdict",
+        "simulate",
+        "calibrated",
+        "PriceLaw",
+        "Report",
+    ],
+    "Solvers": ["solve", "solver_names", "SolveResult", "action_returns"],
+    "Logged games": ["record", "save_log", "load_log", "replay", "GameLog", "ReplayVerdict"],
+    "Environments and observations": ["MallocGameEnv", "VectorEnv", "Observer", "ProgramGraph"],
+    "Pictures": [
+        ".. automodule:: mallocgame.viewer",
+        "   :members: write_page, make_page",
+        "   :imported-members:",
+        ".. automodule:: mallocgame.plots",
+        "   :members: save_comparison, save_curves, save_speed_ups, save_maps",
+    ],
+}
+# Members that are shown where a class has many from elsewhere.
+MEMBERS = {"MallocGameEnv": "reset, step, action_masks, state, game", "VectorEnv": "reset, step"}
+# Modules with a section of their own.
 MODULES = {
+    "records": "Records of arrays",
+    "observation": "Parts and columns of an observation",
+    "bounds": "Bounds",
+    "offsets": "Offsets",
+    "placement": "The placement problem",
     "mcts": "Tree search",
     "offline": "Offline data",
     "agents": "Learning agents",
@@ -159,32 +213,30 @@ MODULES = {
 }
 
 
-def _python_reference(page: str) -> str:
-    """What the package offers and the page doesn't name, so that nothing is left out."""
+def _directive(line: str) -> list[str]:
+    if not line.isidentifier():
+        return [line]
+    if line in _ACTIONS:
+        return [f".. autodata:: {line}", f"   :annotation: = {_ACTIONS[line]}"]
+    if not isinstance(getattr(mallocgame, line), type):
+        return [f".. autofunction:: {line}"]
+    return [f".. autoclass:: {line}", f"   :members: {MEMBERS.get(line, '')}".rstrip()]
 
-    def directive(name: str) -> list[str]:
-        value = getattr(mallocgame, name)
-        return (
-            [f".. autoclass:: {name}", "   :members:"]
-            if isinstance(value, type)
-            else [f".. autofunction:: {name}"]
-        )
+
+def _python_reference() -> str:
+    shown = {line for lines in REFERENCE.values() for line in lines}
 
     def missing(name: str) -> bool:
         value = getattr(mallocgame, name)
         error = isinstance(value, type) and issubclass(value, Exception)
-        return (
-            callable(value)
-            and not error
-            and not re.search(rf"auto\w+:: {name}$", page, re.MULTILINE)
-        )
+        return callable(value) and not error and name not in shown
 
-    sections = {}
-    if more := [name for name in mallocgame.__all__ if missing(name)]:
-        sections["More"] = [
-            ".. currentmodule:: mallocgame",
-            *(line for name in more for line in directive(name)),
-        ]
+    names = REFERENCE | {"More": [name for name in mallocgame.__all__ if missing(name)]}
+    sections = {
+        title: [".. currentmodule:: mallocgame", *(d for line in lines for d in _directive(line))]
+        for title, lines in names.items()
+        if lines
+    }
     for name, title in MODULES.items():
         if importlib.util.find_spec(f"mallocgame.{name}") is not None:
             more = [
@@ -193,6 +245,7 @@ def _python_reference(page: str) -> str:
             ]
             own = hasattr(importlib.import_module(f"mallocgame.{name}"), "__all__")
             sections[title] = [f".. automodule:: mallocgame.{name}", "   :members:", *more * own]
+    sections["Errors"] = [".. automodule:: mallocgame.errors", "   :members:"]
     return "\n".join(
         f"## {title}\n\n```{{eval-rst}}\n" + "\n".join(lines) + "\n```\n"
         for title, lines in sections.items()
@@ -206,27 +259,22 @@ def _table(rows: list[tuple[str, ...]]) -> str:
 
 
 def _columns() -> str:
-    """Every column of an observation, of both games."""
+    """Every column of an observation, of all games."""
     observation = importlib.import_module("mallocgame.observation")
-    time, other = _games()
     parts = [
         ("The time game: accesses", observation.access_features()),
-        ("The time game: actions", observation.action_features(time)),
-        ("The time game: scalars", observation.scalar_features(time)),
+        ("The time game: actions", observation.action_features("time")),
+        ("The time game: scalars", observation.scalar_features("time")),
         ("The priority game: candidates", observation.candidate_features()),
-        ("The priority game: actions", observation.action_features(other)),
-        ("The priority game: scalars", observation.scalar_features(other)),
+        ("The priority game: actions", observation.action_features("priority")),
+        ("The priority game: scalars", observation.scalar_features("priority")),
+        ("The schedule game: units", observation.unit_features()),
+        ("The schedule game: scalars", observation.scalar_features("schedule")),
     ]
     return "\n\n".join(
         f"### {title}\n\n" + _table([("column", "meaning"), *((f"`{n}`", m) for n, m in features)])
         for title, features in parts
     )
-
-
-def _games() -> list[str]:
-    """Returns the names of the games, the time game first, as `solve --game` takes them."""
-    solve = _commands_by_name()["mallocgame solve"]
-    return next(list(action.choices) for action in solve._actions if action.dest == "game")
 
 
 def _commands_by_name() -> dict[str, argparse.ArgumentParser]:
@@ -268,6 +316,7 @@ def _settings(agent: str) -> str:
 GENERATED = {
     "contents": _contents,
     "headers": _headers,
+    "python": _python_reference,
     "columns": _columns,
     "commands": _commands,
     "settings of MuZero": lambda: _settings("MuZero"),
@@ -297,10 +346,6 @@ def _link_inside(app, docname: str, source: list[str]) -> None:
         mark = f"<!-- {name}: docs/conf.py -->"
         if mark in source[0]:
             source[0] = source[0].replace(mark, generate())
-    if "<!-- the rest: docs/conf.py -->" in source[0]:
-        source[0] = source[0].replace(
-            "<!-- the rest: docs/conf.py -->", _python_reference(source[0])
-        )
     # A mark for the test that runs the blocks (tests/python/docs_test.py); nothing to be shown.
     source[0] = re.sub(r"<!-- not run: .*? -->\n", "", source[0])
 

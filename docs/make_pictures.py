@@ -22,44 +22,39 @@ from mallocgame.plots import style
 from mallocgame.plots.style import residence_kinds
 
 IMAGES = pathlib.Path(__file__).resolve().parent / "images"
-PROGRAM = "resnet50_b1.tpu_v4i_16mib"
+PROGRAM = "llama_1b_decode_8l_b4_kv1024.tpu_v4i"
 FILMED = "mlp_train_adam_b512.tpu_v6e"
+# Kinds of residences differ by their hatching too, for readers and printers without colours.
+HATCHES = dict(zip(style.KINDS, ("xx", "", "--", "//"), strict=True))
 NAMES = {mg.DROP: "Drop", mg.COPY: "Copy", mg.NOCOPY: "NoCopy", mg.COPY_EARLY: "CopyEarly"}
 
 
 def draw_plan(axes, program: mg.Program, plan: mg.Plan, ticks: range, buffer: int) -> None:
     """Residences that overlap `ticks` by address, copies below; `buffer`'s are outlined."""
 
-    def box(begin: int, end: float, low: float, high: float, colour: str, ours: bool) -> None:
-        edge = style.TEXT if ours else style.PANEL
-        axes.add_patch(
-            Rectangle(
-                (begin, low),
-                end - begin,
-                high - low,
-                facecolor=colour,
-                edgecolor=edge,
-                linewidth=2 if ours else 1,
-                alpha=1 if ours else 0.45,
-                zorder=3 if ours else 2,
+    def box(begin: int, end: float, low: float, high: float, kind: str, ours: bool) -> None:
+        patch = kind_patch((begin, low), end - begin, high - low, kind, 1)
+        patch.set(alpha=1 if ours else 0.45, zorder=3 if ours else 2)
+        axes.add_patch(patch)
+        if ours:
+            axes.add_patch(
+                Rectangle((begin, low), end - begin, high - low, fill=False, linewidth=2, zorder=4)
             )
-        )
 
     buffers = plan.residences["buffer"]
     low = plan.residences["offset"] / 2**20
     high = low + program.buffers["size_bytes"][buffers] / 2**20
-    colours = list(style.KINDS.values())
+    kinds = list(style.KINDS)
     for i, kind in enumerate(residence_kinds(plan)):
         begin, end = (plan.residences[name][i] for name in ("begin", "end"))
-        box(begin, end, low[i], high[i], colours[kind], buffers[i] == buffer)
+        box(begin, end, low[i], high[i], kinds[kind], buffers[i] == buffer)
     for copy in plan.copies[~plan.copies["preload"]]:
-        colour = style.KINDS["prefetched" if copy["kind"] == 0 else "evicted"]
         box(
             copy["begin"],
             max(copy["end"], copy["begin"] + 0.2),
             -0.47,
             -0.23,
-            colour,
+            "prefetched" if copy["kind"] == 0 else "evicted",
             buffers[copy["residence"]] == buffer,
         )
     axes.set_xlim(ticks.start, ticks.stop)
@@ -67,15 +62,43 @@ def draw_plan(axes, program: mg.Program, plan: mg.Plan, ticks: range, buffer: in
     axes.set_ylim(-0.6, 3)
 
 
+def kind_patch(
+    corner: tuple[float, float], width: float, height: float, kind: str, linewidth: float
+) -> Rectangle:
+    """A rectangle in the colour and the hatching of a kind of residence."""
+    return Rectangle(
+        corner,
+        width,
+        height,
+        facecolor=style.KINDS[kind],
+        edgecolor=style.PANEL,
+        hatch=HATCHES[kind],
+        linewidth=linewidth,
+    )
+
+
+def kinds_legend(figure, *more, kinds: tuple[str, ...] = tuple(style.KINDS)) -> None:
+    """A legend below the panels: kinds of residences, and more handles with labels."""
+    patches = [kind_patch((0, 0), 1, 1, kind, 0) for kind in kinds]
+    figure.legend(
+        handles=[*patches, *more],
+        labels=[*kinds, *(handle.get_label() for handle in more)],
+        loc="outside lower center",
+        ncols=len(kinds) + len(more),
+    )
+
+
 def diagram(
     path: pathlib.Path,
     size: tuple[float, float],
     boxes: dict[str, tuple[float, float, float, float, str]],
     arrows: list[tuple[str, str, str]],
+    gap: float = 0,
 ) -> None:
     """Boxes (x, y, width, height and a colour, all in inches) with their names, and arrows.
 
-    An arrow goes from one box to another, and has a text at its middle.
+    An arrow goes from one box to another, and has a text at its middle. Of two arrows between the
+    same boxes one is `gap` inches above the middle and the other one as far below.
     """
     with matplotlib.rc_context(style.matplotlib_style()):
         figure = Figure(figsize=size)
@@ -97,6 +120,9 @@ def diagram(
             )
         for begin, end, text in arrows:
             (ax, ay), (bx, by) = nearest(boxes[begin][:4], boxes[end][:4])
+            if (end, begin) in {arrow[:2] for arrow in arrows}:
+                shift = gap if ax < bx else -gap
+                ay, by = ay + shift, by + shift
             axes.annotate(
                 "", (bx, by), (ax, ay), arrowprops={"arrowstyle": "->", "color": style.TEXT}
             )
@@ -136,6 +162,7 @@ def memories_picture(path: pathlib.Path) -> None:
     """The memories of a TPU v6e, and what goes between them."""
     hardware = mg.Hardware.preset("tpu_v6e")
     slow, fast = list(style.KINDS.values())[:2]
+    channel = "channel:\nthe copies,\none by one"
     main = f"main memory (HBM)\n32 GB\n{hardware.main_bytes_per_second / 1e9:,.0f} GB/s"
     small = f"fast memory (VMEM)\n{hardware.fast_bytes / 2**20:,.0f} MiB"
     diagram(
@@ -143,17 +170,39 @@ def memories_picture(path: pathlib.Path) -> None:
         (8, 2.2),
         {
             main: (0.1, 0.2, 1.9, 1.8, slow),
-            "copies share\none channel": (2.9, 1.3, 1.1, 0.6, style.PANEL),
-            small: (4.5, 1.2, 1.7, 0.8, fast),
+            channel: (2.9, 1.2, 1.0, 0.8, style.PANEL),
+            small: (4.8, 1.2, 1.5, 0.8, fast),
             "instruction": (6.9, 0.2, 1.0, 1.25, style.GRID),
         },
         [
-            (main, "copies share\none channel", "prefetch"),
-            (small, "copies share\none channel", ""),
-            ("copies share\none channel", small, "evict"),
+            (main, channel, "prefetch"),
+            (channel, main, "eviction"),
+            (channel, small, ""),
+            (small, channel, ""),
             (small, "instruction", ""),
             (main, "instruction", "served from main memory, at its bandwidth"),
         ],
+        gap=0.2,
+    )
+
+
+def loop_picture(path: pathlib.Path) -> None:
+    """The loop of an agent and an environment."""
+    slow, fast = list(style.KINDS.values())[:2]
+    diagram(
+        path,
+        (7.2, 1.9),
+        {
+            "program,\nhardware": (0.1, 0.5, 1.1, 0.9, style.GRID),
+            "environment": (2.1, 0.3, 1.4, 1.3, slow),
+            "policy": (5.7, 0.3, 1.4, 1.3, fast),
+        },
+        [
+            ("program,\nhardware", "environment", ""),
+            ("environment", "policy", "observation, mask, reward"),
+            ("policy", "environment", "action"),
+        ],
+        gap=0.35,
     )
 
 
@@ -164,20 +213,20 @@ def tune_picture(path: pathlib.Path) -> None:
         path,
         (7.2, 3.2),
         {
-            "phase 1": (0.1, 2.3, 1.2, 0.7, theirs),
+            "phase 1\nof libtpu": (0.1, 2.3, 1.2, 0.7, theirs),
             "program\nand prices": (2.8, 2.3, 1.3, 0.7, style.GRID),
             "search": (5.6, 2.3, 1.2, 0.7, ours),
             "write and check": (5.3, 0.3, 1.8, 0.7, ours),
-            "phases 2a, 2b": (2.7, 0.3, 1.5, 0.7, theirs),
-            "phase 3": (0.1, 0.3, 1.2, 0.7, theirs),
+            "phases 2a, 2b\nof libtpu": (2.7, 0.3, 1.5, 0.7, theirs),
+            "phase 3\nof libtpu": (0.1, 0.3, 1.2, 0.7, theirs),
         },
         [
-            ("phase 1", "program\nand prices", "module, assignment"),
+            ("phase 1\nof libtpu", "program\nand prices", "module, assignment"),
             ("program\nand prices", "search", "game"),
             ("search", "write and check", "plan"),
-            ("write and check", "phases 2a, 2b", "placed module"),
-            ("phases 2a, 2b", "program\nand prices", "new prices"),
-            ("phases 2a, 2b", "phase 3", "code"),
+            ("write and check", "phases 2a, 2b\nof libtpu", "placed module"),
+            ("phases 2a, 2b\nof libtpu", "program\nand prices", "new prices"),
+            ("phases 2a, 2b\nof libtpu", "phase 3\nof libtpu", "code"),
         ],
     )
 
@@ -192,19 +241,72 @@ def actions_picture(path: pathlib.Path) -> None:
     tick, buffer = int(access["tick"]), int(access["buffer"])
     assert state.legal_actions() == list(NAMES)
     with matplotlib.rc_context(style.matplotlib_style()):
-        figure = Figure(figsize=(10, 2.9), layout="constrained")
+        figure = Figure(figsize=(10, 3.3), layout="constrained")
         FigureCanvasAgg(figure)
         for axes, (action, name) in zip(
             figure.subplots(1, 4, sharey=True), NAMES.items(), strict=True
         ):
             state.apply(action)
             draw_plan(axes, program, state.plan(), range(44, 55), buffer)
-            axes.axvspan(tick, tick + 1, color=style.LINE, zorder=1)
-            axes.set_title(f"{name}: saves {state.last_saved_ps / 1e3:,.0f} ns")
+            read = axes.axvspan(tick, tick + 1, color=style.LINE, zorder=1, label="the read")
+            axes.set_title(f"{name}: saves {state.last_saved_ps / 1e6:.2f} µs", fontsize="medium")
             axes.set_xlabel("tick")
             state.undo()
-        figure.axes[0].set_ylabel("address in MiB; copies below 0")
+        figure.axes[0].set_ylabel("address, MiB; copies below 0")
+        kinds_legend(figure, read, kinds=("preloaded", "prefetched", "only in fast memory"))
         figure.savefig(path)
+
+
+def modes_picture(path: pathlib.Path) -> None:
+    """One decision of the priority game, in each of the five modes."""
+    program = mg.load_program("muzero_unroll_b32.tpu_v4i_16mib")
+    game = mg.Game(program, game="priority")
+    state = game.initial_state()
+    for action in mg.solve(game, solver="greedy").actions[:100]:
+        state.apply(int(action))
+    buffer = int(program.accesses["buffer"][state.asked_about()[0][0]])
+    ticks = [
+        int(access["tick"])
+        for access in program.accesses[state.asked_about()[0][0] : state.asked_about()[0][1] + 1]
+        if access["buffer"] == buffer
+    ]
+    names = {mg.SKIP: "Skip", mg.LATE: "Late", mg.EARLY: "Early", mg.PRELOAD: "Preload"}
+    names[mg.SPLIT] = "Split"
+    assert set(names) <= set(state.legal_actions())  # of the first candidate
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = Figure(figsize=(10, 3.3), layout="constrained")
+        FigureCanvasAgg(figure)
+        for axes, (action, name) in zip(
+            figure.subplots(1, 5, sharey=True), names.items(), strict=True
+        ):
+            state.apply(action)
+            draw_plan(axes, program, state.plan(), range(36, 161), buffer)
+            axes.set_xticks(range(40, 161, 40))
+            axes.set_ylim(-1.2, 8)
+            (accesses,) = axes.plot(
+                ticks,
+                [-0.8] * len(ticks),
+                "^",
+                color=style.TEXT,
+                label="accesses of the run to decide",
+            )
+            runs = [run for run in state.asked_about() if is_run_of(program, run, buffer)]
+            for first, last in runs:  # two after a Split
+                begin, end = (program.accesses["tick"][access] for access in (first, last))
+                (part,) = axes.plot(
+                    [begin - 2, end + 2], [-0.35] * 2, color=style.TEXT, label="runs after a Split"
+                )
+            axes.set_title(f"{name}: saves {state.last_saved_ps / 1e6:.1f} µs", fontsize="medium")
+            axes.set_xlabel("tick")
+            state.undo()
+        figure.axes[0].set_ylabel("address, MiB")
+        kinds = ("preloaded", "prefetched", "only in fast memory")
+        kinds_legend(figure, accesses, part, kinds=kinds)
+        figure.savefig(path)
+
+
+def is_run_of(program: mg.Program, run: tuple[int, int], buffer: int) -> bool:
+    return int(program.accesses["buffer"][run[0]]) == buffer
 
 
 def pieces(program: mg.Program, plan: mg.Plan):
@@ -223,18 +325,10 @@ def pieces(program: mg.Program, plan: mg.Plan):
 
 def draw_pieces(axes, state: mg.State) -> None:
     """Draws what the plan so far has in fast memory, in axes of the whole of it."""
-    program, colours = state.game.program, list(style.KINDS.values())
+    program, kinds = state.game.program, list(style.KINDS)
     for begin, end, low, high, kind in pieces(program, state.plan()):
-        axes.add_patch(
-            Rectangle(
-                (begin, low / 2**20),
-                end - begin,
-                (high - low) / 2**20,
-                facecolor=colours[kind],
-                edgecolor=style.PANEL,
-                linewidth=0.5,
-            )
-        )
+        height = (high - low) / 2**20
+        axes.add_patch(kind_patch((begin, low / 2**20), end - begin, height, kinds[kind], 0.5))
     axes.set_xlim(0, program.ticks)
     axes.set_ylim(0, state.game.hardware.fast_bytes / 2**20)
 
@@ -245,7 +339,7 @@ def priority_game_picture(path: pathlib.Path) -> None:
     game = mg.Game(program, game="priority")
     actions = mg.solve(game, solver="greedy").actions
     with matplotlib.rc_context(style.matplotlib_style()):
-        figure = Figure(figsize=(10, 2.9), layout="constrained")
+        figure = Figure(figsize=(10, 3.3), layout="constrained")
         FigureCanvasAgg(figure)
         state = game.initial_state()
         for axes, until in zip(
@@ -256,7 +350,8 @@ def priority_game_picture(path: pathlib.Path) -> None:
             draw_pieces(axes, state)
             axes.set_title(f"{until} decisions: {state.latency_ps / 1e6:,.0f} µs")
             axes.set_xlabel("tick")
-        figure.axes[0].set_ylabel("address in MiB")
+        figure.axes[0].set_ylabel("address, MiB")
+        kinds_legend(figure, kinds=("prefetched", "only in fast memory"))
         figure.savefig(path)
 
 
@@ -291,7 +386,7 @@ def film_frame(state: mg.State, xla_ps: int) -> Image.Image:
             loc="left",
         )
         axes.legend(
-            handles=[Rectangle((0, 0), 1, 1, color=colour) for colour in style.KINDS.values()],
+            handles=[kind_patch((0, 0), 1, 1, kind, 0) for kind in style.KINDS],
             labels=list(style.KINDS),
             loc="upper right",
             fontsize="small",
@@ -331,7 +426,7 @@ def levels_picture(path: pathlib.Path) -> None:
 
 
 def show_game(page: Page) -> None:
-    page.locator("#step").fill("96")
+    page.locator("#step").fill("150")
     box = page.locator("figure canvas").bounding_box()
     page.mouse.move(box["x"] + 0.23 * box["width"], box["y"] + 0.22 * box["height"])
 
@@ -367,8 +462,10 @@ def main() -> None:
         sys.exit("make_pictures.py: Chromium isn't installed: apt-get install chromium")
     IMAGES.mkdir(exist_ok=True)
     memories_picture(IMAGES / "memories.png")
+    loop_picture(IMAGES / "loop.png")
     tune_picture(IMAGES / "tune.png")
     actions_picture(IMAGES / "rules-actions.png")
+    modes_picture(IMAGES / "priority-modes.png")
     priority_game_picture(IMAGES / "priority-game.png")
     game_film(IMAGES / "game.gif")
     compare_picture(IMAGES / "compare.png")

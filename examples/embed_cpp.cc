@@ -4,7 +4,7 @@
 //     cmake --install build/cpp --component development --prefix /opt/mallocgame
 //     cmake -S tests/consumer -B build/embed -Dmallocgame_ROOT=/opt/mallocgame
 //     cmake --build build/embed
-//     build/embed/embed_cpp bindings/python/mallocgame/programs/resnet50_b1.tpu_v4i.mgp [order]
+//     build/embed/embed_cpp bindings/python/mallocgame/programs/resnet50_b1.tpu_v4i.mgp [priority]
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -74,12 +74,13 @@ absl::Status Run(const std::string& path, mg::GameKind kind) {
 }
 
 int main(int argc, char** argv) {
-  const bool order = argc == 3 && std::string(argv[2]) == "priority";
-  if (argc != 2 && !order) {
-    std::cerr << "usage: embed_cpp PROGRAM.mgp [order]\n";
+  const bool priority = argc == 3 && std::string(argv[2]) == "priority";
+  if (argc != 2 && !priority) {
+    std::cerr << "usage: embed_cpp PROGRAM.mgp [priority]\n";
     return 2;
   }
-  const absl::Status status = Run(argv[1], order ? mg::GameKind::kPriority : mg::GameKind::kTime);
+  const absl::Status status =
+      Run(argv[1], priority ? mg::GameKind::kPriority : mg::GameKind::kTime);
   if (!status.ok()) std::cerr << "embed_cpp: " << status.ToString() << "\n";
   return status.ok() ? 0 : 2;
 }

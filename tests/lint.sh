@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks that all code is formatted, that no line is too long, and that the tools find nothing:
-# clang-format, ruff, mypy and clang-tidy. It is the first step of tests/run.sh and needs
+# clang-format, codespell, ruff, mypy and clang-tidy. It is the first step of tests/run.sh and needs
 # `.ci/setup full`. The versions of the tools stand in pyproject.toml (`lint`).
 # Usage: tests/lint.sh [--fix] [--quick | --changed]
 #   --fix      writes what the formatters and ruff can mend
@@ -21,7 +21,7 @@ for argument in "$@"; do
       exit 2 ;;
   esac
 done
-for tool in clang-format clang-tidy ruff mypy; do
+for tool in clang-format clang-tidy codespell ruff mypy; do
   [[ -x $bin/$tool ]] || { echo "lint: no $bin/$tool: run .ci/setup full first" >&2; exit 2; }
 done
 
@@ -32,6 +32,9 @@ if $fix; then "$bin/clang-format" -i "${formatted[@]}"; fi
 
 echo "== lint: columns"
 "$bin/python" -m pytest -q --no-header tests/architecture/lines_test.py
+
+echo "== lint: spelling"
+git ls-files -z | xargs -0 "$bin/codespell"
 
 echo "== lint: ruff"
 if $fix; then

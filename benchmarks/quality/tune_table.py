@@ -8,8 +8,9 @@ The programs are those of a suite; the contended ones if nothing is given.
 
 Tunes program by program and keeps each answer in FOLDER, so that it can be interrupted and goes on
 where it stopped; a program in FOLDER is not tuned again. Bundled ones are solved by `portfolio`
-too, by the prices they come with. Then prints the Markdown of docs/results/suites.md, which
-docs/results/tpu.md sums up by chip, and the means. *Carried out* is the log of the speed-up as a
+too, by the prices they come with. Then prints a Markdown table, whose rows are kept as
+tables/tune_table_SUITE.csv and summed up by chip in docs/results/tpu.md and docs/results/suites.md,
+and the means. *Carried out* is the log of the speed-up as a
 share of the log of portfolio's: 1 is all of what the model gains, and more is possible, because
 bundled prices are fewer. PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are called; the suite
 `unseen` has the programs of unseen_programs.py instead.

@@ -1,6 +1,6 @@
 // Bounds that no valid plan can beat, from the prices of the instructions alone: the
 // *no-contention* bound, and the table of prices that stronger bounds are made of
-// (bindings/python/mallocgame/bounds). docs/results/lp-proof.md has the proofs.
+// (bindings/python/mallocgame/bounds). proof.md there has the proofs.
 #ifndef MALLOCGAME_SOLVERS_BOUNDS_H_
 #define MALLOCGAME_SOLVERS_BOUNDS_H_
 

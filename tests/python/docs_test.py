@@ -249,7 +249,7 @@ def test_the_site_builds(tmp_path):
     reference = (tmp_path / "site" / "api-python.html").read_text()
     versions = {name for name in mg.__all__ if name.endswith("_VERSION")}
     for public in set(mg.__all__) - versions:
-        assert re.search(rf'id="mallocgame\.(errors\.)?{public}"', reference), public
+        assert re.search(rf'id="(module-)?mallocgame\.(errors\.)?{public}"', reference), public
     asked = [
         link
         for page in (tmp_path / "site").glob("*.html")

@@ -68,7 +68,7 @@ def test_check(run, run_json, cache, folder):
     assert row["bound_ps"] < row["default_ps"] and row["priced"] > 0
     assert row["left"] == pytest.approx(row["default_ps"] / row["bound_ps"] - 1)
     said = run("xla", "check", folder, "--seconds", 30, *cache)
-    assert said.returncode == 0 and "`xla tune` may win some of it" in said.stdout
+    assert said.returncode == 0 and "`xla tune` may reach a part of it" in said.stdout
 
 
 def test_apply(run, run_json, cache, captured_loop, folder, tmp_path):

@@ -65,7 +65,7 @@ def test_program_with_kernels(tmp_path, run):
         "xla", "capture", dump, "-o", tmp_path / "read", "--cache", cache, "--target", TARGET
     )
     assert said.returncode == 0, said.stderr
-    assert "µs are kernels, by a model that no compiler priced" in said.stdout
+    assert "µs are kernels, which are modelled and not priced by the compiler" in said.stdout
     assert "1 of 2 kernels have no cost_estimate" in said.stdout
 
 

@@ -188,7 +188,7 @@ def add_bound(command: argparse.ArgumentParser) -> None:
         "--bound",
         choices=BOUNDS,
         default="no-contention",
-        help="what no plan can beat: no-contention takes no time, "
+        help="the proven bound: no-contention takes no time, "
         "lp and milp take up to a minute and need highspy",
     )
 

@@ -164,11 +164,11 @@ def _check(options: argparse.Namespace) -> int:
             f"{console.microseconds(left.calibrated_xla.latency_ps)} warm, no plan is faster than "
             f"{console.microseconds(left.calibrated_bound_ps)} µs"
         )
-        shares += f", calibrated {calibrated:.1%},"
+        shares += f" ({calibrated:.1%} at calibrated prices)"
     console.print_line(
-        f"At most {shares} are left: `xla tune` may win some of it."
+        f"A plan can gain at most {shares}: `xla tune` may reach a part of it."
         if left.is_worth_tuning
-        else f"Nothing to win: at most {shares} are left."
+        else f"Not worth tuning: a plan can gain at most {shares}."
     )
     for sentence in (invalid_sentence(row), modelled_sentence(row), note_sentence()):
         if sentence is not None:

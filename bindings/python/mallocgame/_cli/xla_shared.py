@@ -224,19 +224,19 @@ def modelled_sentence(row: Row) -> str | None:
     if row["modelled_ps"]:
         sentences.append(
             f"{console.microseconds(row['modelled_ps'])} {whole} waits for links between chips "
-            "and for the host, by a model that no compiler priced."
+            "and for the host, which are modelled and not priced by the compiler."
         )
     if row["host_transfers"]:
         sentences.append(f"Transfers between the host and the chip: {row['host_transfers']}.")
     if row["kernels"]:
         sentences.append(
-            f"{console.microseconds(row['kernel_ps'])} {whole} kernels, by a model that no "
-            "compiler priced."
+            f"{console.microseconds(row['kernel_ps'])} {whole} kernels, which are modelled and "
+            "not priced by the compiler."
         )
     if row["kernels_without_estimate"]:
         sentences.append(
-            f"{row['kernels_without_estimate']} of {row['kernels']} kernels have no cost_estimate "
-            "and cost what their arrays take to move once; pallas_call takes one."
+            f"{row['kernels_without_estimate']} of {row['kernels']} kernels have no cost_estimate, "
+            "so only the bytes of their arrays count; give pallas_call a cost_estimate."
         )
     return " ".join(sentences) or None
 

@@ -1,7 +1,7 @@
 """Proven lower bounds on the latency that `simulate` gives a valid plan.
 
 `no-contention` needs NumPy only and takes no time. The others need highspy (the extra `bounds`).
-docs/results/lp-proof.md has the proofs.
+proof.md has the proofs.
 """
 
 import math

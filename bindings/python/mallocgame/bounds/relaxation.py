@@ -1,4 +1,4 @@
-"""The linear programme under every valid plan; docs/results/lp-proof.md proves each constraint.
+"""The linear programme under every valid plan; proof.md proves each constraint.
 
 Times are in units of `unit_ps`, contents shares of a buffer, work and capacity as they are named. A
 *point* is a position in the schedule at which the contents of fast memory are looked at: before the

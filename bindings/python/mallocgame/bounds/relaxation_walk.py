@@ -1,6 +1,6 @@
 """One buffer on its way through the schedule, as columns and rows of the relaxation.
 
-docs/results/lp-proof.md calls content what is followed here.
+proof.md calls content what is followed here.
 """
 
 from bisect import bisect_left, bisect_right

@@ -7,6 +7,7 @@ plans are from the bound, and where a placement map puts each tensor.
 import io
 import os
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ def save_comparison(
         axes.set_yticks(range(len(programs)), programs)
         axes.set_ylim(len(programs) - 0.4, -0.6)
         axes.set_xlabel("latency / proven bound (static estimates)")
-        axes.set_title("How far from what no plan can beat")
+        axes.set_title("Latency above a proven bound")
         figure.legend(loc="outside lower center", ncols=min(6, max(1, len(solvers))))
         _save(figure, path)
 
@@ -163,17 +164,19 @@ def save_gaps(path: str | os.PathLike[str], gaps: Mapping[str, Sequence[float]])
     with matplotlib.rc_context(style.matplotlib_style()):
         figure = _figure(7, 3.6)
         axes = figure.add_subplot()
-        for title, ratios in gaps.items():
+        # Lines differ by their dashes too, for readers and printers without colours.
+        for (title, ratios), dashes in zip(gaps.items(), cycle(("-", "--", ":")), strict=False):
             above = np.sort(100 * (np.asarray(ratios, float) - 1))
             share = np.arange(1, len(above) + 1) / max(1, len(above))
-            axes.step(above, 100 * share, where="post", label=f"{title}, {len(above)} programs")
+            label = f"{title}, {len(above)} programs"
+            axes.step(above, 100 * share, dashes, where="post", label=label)
         # Most are near the bound and a few far above.
         axes.set_xscale("symlog", linthresh=1.0)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.set_xlim(0, None)
         axes.set_ylim(0, 100)
-        axes.set_xlabel("XLA's own plan above the bound, at most, in percent")
-        axes.set_ylabel("percent of the programs")
+        axes.set_xlabel("gap of XLA's own plan to the bound, at most, %")
+        axes.set_ylabel("programs, %")
         figure.legend(loc="outside lower center", ncols=max(1, len(gaps)))
         _save(figure, path)
 
