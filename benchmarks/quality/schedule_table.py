@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("programs", nargs="*", default=PROGRAMS)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     options.folder.mkdir(parents=True, exist_ok=True)
 
     rows: dict[str, dict[str, list[dict]]] = {}
