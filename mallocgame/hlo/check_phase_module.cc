@@ -9,6 +9,7 @@
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/phase_reading.h"
 #include "mallocgame/hlo/phase_rules.h"
+#include "mallocgame/hlo/write_assignment.h"
 
 namespace mallocgame {
 namespace hlo {
@@ -40,8 +41,7 @@ absl::StatusOr<PhaseReading> PhaseReading::Read(const PhaseModule& phase, absl::
 }
 
 bool IsPacked(int64_t color, const Hardware& hardware) {
-  constexpr int64_t kMain = 0, kFlags = 2, kScalars = 6;
-  return color == kMain || color == kFlags || color == kScalars ||
+  return color == 0 || color == kFlagSpace || color == kScalarSpace || color == kSmallArraySpace ||
          color == hardware.fast_memory_space;
 }
 
