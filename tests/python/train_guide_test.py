@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+import mallocgame as mg
+from mallocgame._levels.judging import judge_submission
+
 pytestmark = pytest.mark.full
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -59,18 +62,24 @@ def test_maskable_ppo(tmp_path):
     assert "after 3072 steps" in output  # It learns after each 1024.
 
 
-def test_from_levels_to_a_judged_submission(tmp_path):
+@pytest.mark.parametrize("script", ["sb3_levels.py", "sb3_dqn_levels.py"])
+def test_from_levels_to_a_judged_submission(script, tmp_path):
     pytest.importorskip(
         "sb3_contrib", reason="sb3_contrib isn't installed: pip install 'mallocgame[rl]'"
     )
     pytest.importorskip(
         "rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]"
     )
-    command = run(str(ROOT / "examples" / "sb3_levels.py"), "plans", "4096", folder=tmp_path)
+    command = run(str(ROOT / "examples" / script), "plans", "6144", folder=tmp_path)
     name, *arguments = command.split()
     assert name == "mallocgame"
     table = run("-m", "mallocgame", *arguments, folder=tmp_path)
     assert "plans" in table and "no plan" in table
+
+
+def latencies(folder: pathlib.Path) -> list[int]:
+    levels = mg.levels("validation")
+    return [run.latency_ps for run in judge_submission(folder, levels) if not run.problem]
 
 
 def test_from_plans_to_a_judged_submission(tmp_path):
@@ -93,6 +102,16 @@ def test_from_plans_to_a_judged_submission(tmp_path):
     assert name == "mallocgame"
     table = run("-m", "mallocgame", *arguments, folder=tmp_path)
     assert "first" in table and "no plan" in table
+    # The best of several games is nowhere slower than the first.
+    run(script, "best", *kept, "--games", "4", folder=tmp_path)
+    several = [latencies(tmp_path / name) for name in ("first", "best")]
+    assert all(best <= first for first, best in zip(*several, strict=True))
+    assert sum(several[1]) < sum(several[0])
+    # What it learns from its own games is another policy.
+    improve = str(ROOT / "examples" / "improve_levels.py")
+    output = run(improve, "better", "first/policy.pt", *kept, "--rounds", "1", folder=tmp_path)
+    assert "round 1: score" in output
+    assert latencies(tmp_path / "better") != several[0]
 
 
 def test_graph_network(tmp_path):
