@@ -2,26 +2,25 @@
 
 It plays several games of a level, and learns to decide as in those that are faster than their mean.
 
-    python examples/improve_levels.py FOLDER POLICY [--seed 0] [--split validation] [--rounds 20]
+    python examples/improve_levels.py FOLDER POLICY [--seed 0] [--split validation] [--rounds 10]
 
 POLICY is the policy.pt of clone_levels.py. Its demonstrations are imitated on beside.
 """
 
 import argparse
-import math
 import pathlib
 from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from clone_levels import HELD_OUT, MODES, load_policy, logits, write_plans
+from clone_levels import MODES, load_policy, logits, write_plans
 from torch.nn.functional import cross_entropy, log_softmax
 
 import mallocgame as mg
 from mallocgame.observation import COMPACT
 
-LEVELS, GAMES = 48, 12  # in a round: so many levels, and games of each
+LEVELS, GAMES = 24, 12  # in a round: so many levels, and games of each
 TEMPERATURE = 0.5  # of the modes that are drawn
 RATE, BATCH, CLIP, IMITATION = 3e-4, 1024, 0.2, 0.2
 STAKE = 1.01  # levels on which the best known plan is 1 % faster than greedy's, or more
@@ -39,12 +38,9 @@ class Decisions(NamedTuple):
 
 def scores(levels: list[mg.Level], ends: list[mg.State]) -> np.ndarray:
     """Returns 0 for greedy's latency, and 1 for the best known."""
-    return np.array(
-        [
-            math.log(level.greedy_ps / end.latency_ps) / math.log(level.gain)
-            for level, end in zip(levels, ends, strict=True)
-        ]
-    )
+    greedy_ps = np.array([level.greedy_ps for level in levels], np.float64)
+    gains = np.array([level.gain for level in levels])
+    return np.log(greedy_ps / [end.latency_ps for end in ends]) / np.log(gains)
 
 
 @torch.no_grad()
@@ -66,8 +62,10 @@ def play_and_tell(
         told.append((rows[free], modes[free], chosen[free], np.array(playing)[free.numpy()]))
         for number, mode in zip(playing, modes.tolist(), strict=True):
             ends[number].apply(mode)
-    *parts, of = zip(*told, strict=True)
-    return ends, Decisions(*map(torch.cat, parts), np.concatenate(of))
+    seen, taken, likelihoods, numbers = zip(*told, strict=True)
+    return ends, Decisions(
+        torch.cat(seen), torch.cat(taken), torch.cat(likelihoods), np.concatenate(numbers)
+    )
 
 
 def improve(
@@ -76,13 +74,11 @@ def improve(
     """Changes the policy. data: of clone_levels.demonstrations()."""
     chance = np.random.default_rng(seed)
     levels = [level for level in mg.levels("train", scored=True) if level.gain >= STAKE]
-    levels = [level for level in levels if level.family not in HELD_OUT]
     family = {level.name: level.family for level in mg.levels("train")}
     own = np.array([family[name] for name in data[3].tolist()])[data[2]]
-    learned = ~np.isin(own, HELD_OUT)
-    rows, modes = (torch.from_numpy(part[learned]) for part in data[:2])
+    rows, modes = (torch.from_numpy(part) for part in data[:2])
     count, decisions = Counter(level.family for level in levels), Counter(own.tolist())
-    weights = torch.tensor([count[one] / decisions[one] for one in own[learned].tolist()])
+    weights = torch.tensor([count[one] / decisions[one] for one in own.tolist()])
     optimizer = torch.optim.AdamW(policy.parameters(), lr=RATE)
     for number in range(rounds):
         for group in optimizer.param_groups:
@@ -120,7 +116,7 @@ if __name__ == "__main__":
     parser.add_argument("--demonstrations", type=pathlib.Path, default="demonstrations.npz")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--split", action="append", choices=("validation", "test"))
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=10)
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)

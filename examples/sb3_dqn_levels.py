@@ -84,7 +84,7 @@ def main() -> None:
             while not over:
                 action = model.predict(observation[None], deterministic=True)[0][0]
                 observation, _, over, _, _ = env.step(int(action))
-            plan = env.unwrapped.state.plan()
+            plan = env.state.plan()
             mg.save_plan(plan, level.load_program(), pathlib.Path(folder) / f"{level.name}.json")
         print(f"mallocgame benchmark --submission {folder} --split {split}")
 

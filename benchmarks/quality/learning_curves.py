@@ -17,7 +17,7 @@ import sys
 
 import numpy as np
 import torch
-from one_game import EXAMPLES
+from one_game import EXAMPLES  # type: ignore[import-not-found]
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -52,10 +52,11 @@ class Watch(BaseCallback):
     def tell(self) -> None:
         """Prints the score now."""
         observation, info = self._env.reset(seed=0)
-        over = False
+        over, model = False, self.model
+        assert isinstance(model, MaskablePPO)
         while not over:
             mask = self._env.action_masks()
-            action, _ = self.model.predict(observation, action_masks=mask, deterministic=True)
+            action, _ = model.predict(observation, action_masks=mask, deterministic=True)
             observation, _, over, _, info = self._env.step(int(action))
         found = score(self._level, info["latency_ps"])
         row("PPO", self._level.name, self._seed, self.num_timesteps, f"{found:.4f}")

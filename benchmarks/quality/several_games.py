@@ -1,7 +1,7 @@
 """Plays several games of each level with cloned policies, beside solvers with as many games.
 
     python benchmarks/quality/several_games.py FOLDER [--split validation] [--games 8,64]
-                                               [--stake 2] [--seeds 5]
+        [--stake 2] [--seeds 5] [--most-accesses 1000000]
 
 FOLDER is that of one_game.py, whose policies play. The first game takes the most likely modes, the
 others draw modes and the order of runs (examples/clone_levels.py). `cloning and styles` leaves half
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from one_game import SPLITS, text
+from one_game import SPLITS, text  # type: ignore[import-not-found]
 from torch.nn import Sequential
 
 import mallocgame as mg
@@ -86,6 +86,7 @@ def main() -> None:
     parser.add_argument("--games", default="8,64")
     parser.add_argument("--stake", type=float, default=2.0, help="percent, as of the benchmark")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--most-accesses", type=int, default=10**6, help="leaves out larger levels")
     options = parser.parse_args()
     torch.set_num_threads(1)
     games = [int(count) for count in options.games.split(",")]
@@ -93,6 +94,7 @@ def main() -> None:
         load_policy(options.folder / "cloning" / str(n) / "policy.pt") for n in range(options.seeds)
     ]
     levels = [one for one in mg.levels(options.split) if one.gain >= 1 + options.stake / 100]
+    levels = [one for one in levels if one.features["accesses"] <= options.most_accesses]
     levels.sort(key=lambda level: level.features["accesses"])
     kept = options.folder / "several_games"
     kept.mkdir(exist_ok=True)

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from one_game import EXAMPLES, SPLITS, text
+from one_game import EXAMPLES, SPLITS, text  # type: ignore[import-not-found]
 from torch.nn import Sequential
 
 import mallocgame as mg
@@ -70,7 +70,7 @@ def main() -> None:
     trained = [load_policy(options.folder / "cloning" / str(seed) / "policy.pt") for seed in seeds]
     print("| levels | player | seeds | score | less greedy in the same game |")
     print("| --- | --- | --: | --: | --: |")
-    for without in options.without.split(","):
+    for without in filter(None, options.without.split(",")):
         levels = [level for level in several if without in level.name]
         games = [level.game(**mg.FINE_GAME) for level in levels]
         players = {
