@@ -3,6 +3,7 @@
 It plays several games of a level, and learns to decide as in those that are faster than their mean.
 
     python examples/improve_levels.py FOLDER POLICY [--seed 0] [--split validation] [--rounds 10]
+                                      [--hold-out]
 
 POLICY is the policy.pt of clone_levels.py. Its demonstrations are imitated on beside.
 """
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from clone_levels import MODES, load_policy, logits, write_plans
+from clone_levels import HELD_OUT, MODES, load_policy, logits, write_plans
 from torch.nn.functional import cross_entropy, log_softmax
 
 import mallocgame as mg
@@ -69,16 +70,19 @@ def play_and_tell(
 
 
 def improve(
-    policy: torch.nn.Module, data: list[np.ndarray], seed: int, rounds: int
+    policy: torch.nn.Module, data: list[np.ndarray], seed: int, rounds: int, hold_out: bool
 ) -> torch.nn.Module:
     """Changes the policy. data: of clone_levels.demonstrations()."""
     chance = np.random.default_rng(seed)
+    without = HELD_OUT if hold_out else ()
     levels = [level for level in mg.levels("train", scored=True) if level.gain >= STAKE]
+    levels = [level for level in levels if level.family not in without]
     family = {level.name: level.family for level in mg.levels("train")}
     own = np.array([family[name] for name in data[3].tolist()])[data[2]]
-    rows, modes = (torch.from_numpy(part) for part in data[:2])
+    shown = ~np.isin(own, without)
+    rows, modes = (torch.from_numpy(part[shown]) for part in data[:2])
     count, decisions = Counter(level.family for level in levels), Counter(own.tolist())
-    weights = torch.tensor([count[one] / decisions[one] for one in own.tolist()])
+    weights = torch.tensor([count[one] / decisions[one] for one in own[shown].tolist()])
     optimizer = torch.optim.AdamW(policy.parameters(), lr=RATE)
     for number in range(rounds):
         for group in optimizer.param_groups:
@@ -99,8 +103,8 @@ def improve(
             now = likely.gather(1, told.modes[some, None])[:, 0]
             ratio = (now - told.likelihoods[some]).exp()
             gain = torch.minimum(ratio * worth[some], ratio.clamp(1 - CLIP, 1 + CLIP) * worth[some])
-            shown = torch.multinomial(weights, BATCH // 4, replacement=True)
-            imitation = cross_entropy(logits(policy, rows[shown].float()), modes[shown])
+            few = torch.multinomial(weights, BATCH // 4, replacement=True)
+            imitation = cross_entropy(logits(policy, rows[few].float()), modes[few])
             optimizer.zero_grad()
             (IMITATION * imitation - gain.mean()).backward()
             torch.nn.utils.clip_grad_norm_(policy.parameters(), 0.5)
@@ -117,9 +121,11 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--split", action="append", choices=("validation", "test"))
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--hold-out", action="store_true", help="families that cloning holds out")
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
     data = list(np.load(options.demonstrations).values())
-    policy = improve(load_policy(options.policy), data, options.seed, options.rounds)
+    policy = load_policy(options.policy)
+    policy = improve(policy, data, options.seed, options.rounds, options.hold_out)
     write_plans(policy, options.folder, options.split or ["validation"])

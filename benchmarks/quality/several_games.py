@@ -9,8 +9,8 @@ of its games to styles. `greedy, drawn orders` is greedy in such orders, without
 game counts, and its plan is validated and simulated. FOLDER/several_games keeps what is done, so
 that it goes on where it stopped; other numbers of games need another folder. Prints the
 interquartile mean of the scores (0 greedy, 1 best known) with its 95 % interval over levels and
-seeds, and the same of the differences to styles with as many games, level by level. Needs
-mallocgame[agents,benchmark].
+seeds, and the same of the differences to styles and to annealing with as many games, level by
+level. Needs mallocgame[agents,benchmark].
 """
 
 import argparse
@@ -111,10 +111,11 @@ def main() -> None:
         for player, rows in several.items()  # [seeds, levels]
     }
     print(f"{options.split}, {len(levels)} levels with {options.stake:g} % at stake")
-    print("| player | games | seeds | score | less styles |\n| --- | --: | --: | --: | --: |")
+    print(f"| player | games | seeds | score | {' | '.join(f'less {one}' for one in SOLVERS)} |")
+    print("| --- | --: | --: | --: | --: | --: |")
     for (player, count), rows in found.items():
         cells = [player, str(count), str(len(rows)), text(interquartile_mean(rows))]
-        cells += [text(interquartile_mean(rows - found["styles", count]))]
+        cells += [text(interquartile_mean(rows - found[one, count])) for one in SOLVERS]
         print(f"| {' | '.join(cells)} |")
     for count in games:
         each = [interquartile_mean(row[None]).mean for row in found[CLONING, count]]
