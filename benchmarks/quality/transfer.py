@@ -6,11 +6,11 @@
 FOLDER is that of one_game.py. For each text of --without, policies are cloned from levels without
 it in their name, FOLDER/without_TEXT/SEED, and play one game of each level that has it. They are
 beside the policies of FOLDER/cloning, which saw such levels, and beside greedy in the same game.
-Then those of FOLDER/cloning play all levels at calibrated prices, beside greedy there. Prints the
-interquartile mean of the scores (0 greedy, 1 best known) with its 95 % interval over levels and
-seeds, and the same of the differences to greedy in the same game, level by level; at calibrated
-prices, where levels have no scores, the geometric mean of greedy's latency over the policies'.
-Needs mallocgame[agents,benchmark].
+Then those of FOLDER/cloning play, at calibrated prices, the levels whose programs can have them
+(those of `known`), beside greedy there. Prints the interquartile mean of the scores (0 greedy, 1
+best known) with its 95 % interval over levels and seeds, and the same of the differences to greedy
+in the same game, level by level; at calibrated prices, where levels have no scores, the geometric
+mean of greedy's latency over the policies'. Needs mallocgame[agents,benchmark].
 """
 
 import argparse
@@ -27,8 +27,8 @@ from one_game import EXAMPLES, SPLITS, text  # type: ignore[import-not-found]
 from torch.nn import Sequential
 
 import mallocgame as mg
+from mallocgame._calibration import calibrated_if_possible
 from mallocgame._levels.scores import interquartile_mean, mean, score
-from mallocgame.playables import played
 
 sys.path.insert(0, str(EXAMPLES))
 from clone_levels import load_policy, play
@@ -93,14 +93,17 @@ def main() -> None:
             less = interquartile_mean(rows - scores["greedy"])
             cells = [f"{without}, {len(levels)}", name, str(len(rows))]
             print(f"| {' | '.join([*cells, text(interquartile_mean(rows)), text(less)])} |")
-    games = [one.game for one in played(several, prices="calibrated", **mg.FINE_GAME)]
+    priced = [calibrated_if_possible(one.load_program(), one.hardware()) for one in several]
+    games = [mg.Game(program, **mg.FINE_GAME) for program in priced if program is not None]
+    if not games:
+        raise SystemExit("no level can have calibrated prices")
     theirs, own = greedy(games), latencies(trained, games)
     ratio = mean(np.log(theirs / own))
     faster, slower = (own < theirs).mean(), (own > theirs).mean()
     print(
-        f"at calibrated prices greedy takes {np.exp(ratio.mean):.4f} ({np.exp(ratio.low):.4f} to"
-        f" {np.exp(ratio.high):.4f}) times as long as cloning, which is faster in {faster:.0%}"
-        f" and slower in {slower:.0%} of {own.size} games"
+        f"at calibrated prices, {len(games)} levels: greedy takes {np.exp(ratio.mean):.4f}"
+        f" ({np.exp(ratio.low):.4f} to {np.exp(ratio.high):.4f}) times as long as cloning, which is"
+        f" faster in {faster:.0%} and slower in {slower:.0%} of {own.size} games"
     )
 
 
