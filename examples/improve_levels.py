@@ -126,6 +126,6 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
     data = list(np.load(options.demonstrations).values())
-    policy = load_policy(options.policy)
-    policy = improve(policy, data, options.seed, options.rounds, options.hold_out)
+    given = load_policy(options.policy)
+    policy = improve(given, data, options.seed, options.rounds, options.hold_out)
     write_plans(policy, options.folder, options.split or ["validation"])
