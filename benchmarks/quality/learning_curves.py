@@ -1,6 +1,6 @@
 """Writes how learners improve: MaskablePPO on three levels, and cloning by epochs.
 
-    python benchmarks/quality/learning_curves.py DEMONSTRATIONS [--ppo-steps 20480] [--epochs 8]
+    python benchmarks/quality/learning_curves.py DEMONSTRATIONS [--ppo-steps 20480] [--epochs 6]
         [--seeds 3] > benchmarks/quality/tables/learning_curves.csv
 
 PPO learns on a level of `validation` in the fine game, with 16 environments; its score is that of
@@ -82,7 +82,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("demonstrations", type=pathlib.Path)
     parser.add_argument("--ppo-steps", type=int, default=20_480)
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
