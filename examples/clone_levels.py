@@ -3,13 +3,14 @@
 A network learns to decide as annealing's plans do, in a game that asks about one run at a time.
 
     .ci/setup agents && .ci/setup benchmark
-    python examples/clone_levels.py FOLDER [--seed 0] [--split validation]
+    python examples/clone_levels.py FOLDER [--seed 0] [--split validation] [--games 1]
 """
 
 import argparse
 import multiprocessing
 import pathlib
 from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -20,19 +21,19 @@ from torch.nn.functional import cross_entropy
 import mallocgame as mg
 from mallocgame.observation import COMPACT
 
-FINE = {"candidates": 1, "min_buffer_bytes": 512, "bytes_weight": 0.0, "time_weight": 0.5}
 MODES = 5  # the actions; the last numbers of an observation say which are legal
+TEMPERATURE = 1.0  # of modes that are drawn
 HELD_OUT = ("autoencoder", "convolution", "iterative")  # families that say when to stop
 
 
 def demonstrate(level: mg.Level, games: int = 1000) -> list[np.ndarray]:
     """Returns observations [decisions, size] and modes [decisions] of the best plan found."""
-    result = mg.solve(level.game(game="priority", **FINE), "anneal", 0.0, evaluations=games)
+    result = mg.solve(level.game(**mg.FINE_GAME), "anneal", 0.0, evaluations=games)
     state, modes = result.game.initial_state(), {}
     for action in result.actions.tolist():  # of a game that shows several runs
         modes[state.asked_about()[action // MODES]] = action % MODES
         state.apply(action)
-    state = level.game(game="priority", **FINE).initial_state()
+    state = level.game(**mg.FINE_GAME).initial_state()
     observer, rows, chosen = mg.Observer(state.game, COMPACT), [], []
     while not state.is_terminal():
         # Runs are placed in another order here, so that a place may be taken.
@@ -46,13 +47,17 @@ def demonstrate(level: mg.Level, games: int = 1000) -> list[np.ndarray]:
 
 
 def demonstrations(path: pathlib.Path, every: int) -> list[np.ndarray]:
-    """Returns observations, modes and families of all decisions; from the file, if it is there."""
+    """Returns observations and modes of all decisions, the number of each one's level, and names.
+
+    They are from the file, if it is there.
+    """
     if not path.exists():
         scored = mg.levels("train", scored=True)[::every]
         with multiprocessing.Pool() as pool:
             found = pool.map(demonstrate, scored, chunksize=1)
-        families = [[level.family] * len(two[1]) for level, two in zip(scored, found, strict=True)]
-        np.savez(path, *map(np.concatenate, [*zip(*found, strict=True), families]))
+        numbers = np.repeat(np.arange(len(found)), [len(modes) for _, modes in found])
+        names = [level.name for level in scored]
+        np.savez(path, *map(np.concatenate, zip(*found, strict=True)), numbers, names)
     return list(np.load(path).values())
 
 
@@ -60,17 +65,41 @@ def logits(policy: torch.nn.Module, observations: torch.Tensor) -> torch.Tensor:
     return torch.where(observations[:, -MODES:] > 0, policy(observations), -1e9)
 
 
-def clone(data: list[np.ndarray], epochs: int = 6, batch: int = 512) -> torch.nn.Module:
-    """Returns the policy of the epoch that fits the held-out families best."""
-    held = np.isin(data[2], HELD_OUT)
+def network(size: int) -> torch.nn.Sequential:
+    layers = [(Linear(*two), ReLU()) for two in pairwise((size, 256, 256, 256))]
+    return torch.nn.Sequential(*sum(layers, ()), Linear(256, MODES))
+
+
+def load_policy(path: pathlib.Path) -> torch.nn.Sequential:
+    weights = torch.load(path)
+    policy = network(weights["0.weight"].shape[1])
+    policy.load_state_dict(weights)
+    return policy
+
+
+def clone(
+    data: list[np.ndarray],
+    without: str = "",
+    epochs: int = 6,
+    batch: int = 512,
+    watch: Callable[[int, torch.nn.Module], object] = lambda epoch, policy: None,
+) -> torch.nn.Module:
+    """Returns the policy of the epoch that fits the held-out families best.
+
+    without: levels that have this in their name are left out. watch: is called after each epoch.
+    """
+    family = {level.name: level.family for level in mg.levels("train")}
+    families = np.array([family[name] for name in data[3].tolist()])
+    kept = np.array([not without or without not in name for name in data[3].tolist()])
+    observed, chosen, numbers = (part[kept[data[2]]] for part in data[:3])
+    own = families[numbers]
+    held = np.isin(own, HELD_OUT)
     # A family counts by its levels, however long their games are.
-    levels = Counter(level.family for level in mg.levels("train", scored=True))
-    decisions = Counter(data[2].tolist())
-    weights = torch.tensor([levels[one] / decisions[one] for one in data[2][~held].tolist()])
-    rows, modes = (torch.from_numpy(part[~held]) for part in data[:2])
-    held_rows, held_modes = (torch.from_numpy(part[held]) for part in data[:2])
-    layers = [(Linear(*two), ReLU()) for two in pairwise((rows.shape[1], 256, 256, 256))]
-    policy = torch.nn.Sequential(*sum(layers, ()), Linear(256, MODES))
+    levels, decisions = Counter(families[kept].tolist()), Counter(own.tolist())
+    weights = torch.tensor([levels[one] / decisions[one] for one in own[~held].tolist()])
+    rows, modes = (torch.from_numpy(part[~held]) for part in (observed, chosen))
+    held_rows, held_modes = (torch.from_numpy(part[held]) for part in (observed, chosen))
+    policy = network(rows.shape[1])
     optimizer = torch.optim.AdamW(policy.parameters())
     steps = epochs * -(-len(rows) // batch)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
@@ -83,6 +112,7 @@ def clone(data: list[np.ndarray], epochs: int = 6, batch: int = 512) -> torch.nn
             schedule.step()
         loss = cross_entropy(logits(policy, held_rows.float()), held_modes).item()
         print(f"epoch {epoch}: held-out loss {loss:.4f}", flush=True)
+        watch(epoch, policy)
         if loss < least:
             best, least = {name: one.clone() for name, one in policy.state_dict().items()}, loss
     policy.load_state_dict(best)
@@ -90,12 +120,57 @@ def clone(data: list[np.ndarray], epochs: int = 6, batch: int = 512) -> torch.nn
 
 
 @torch.no_grad()
-def play(policy: torch.nn.Module, game: mg.Game) -> mg.Plan:
-    """Plays one game, in which each mode is the most likely one."""
-    state, observer = game.initial_state(), mg.Observer(game, COMPACT)
-    while not state.is_terminal():
-        state.apply(int(logits(policy, torch.from_numpy(observer.observe(state))[None]).argmax()))
-    return state.plan()
+def play(
+    policy: torch.nn.Module, games: Sequence[mg.Game], temperature: float = 0.0, seed: int = 0
+) -> list[mg.State]:
+    """Plays games side by side, and returns their ends.
+
+    temperature: 0: each mode is the most likely one; else modes are drawn.
+    """
+    chance = np.random.default_rng(seed)
+    ends = [game.initial_state() for game in games]
+    observers = [mg.Observer(game, COMPACT) for game in games]
+    while playing := [number for number, end in enumerate(ends) if not end.is_terminal()]:
+        rows = np.array([observers[number].observe(ends[number]) for number in playing])
+        worth = logits(policy, torch.from_numpy(rows)).numpy()
+        if temperature:
+            worth = worth + temperature * chance.gumbel(size=worth.shape)
+        for number, mode in zip(playing, worth.argmax(axis=1).tolist(), strict=True):
+            ends[number].apply(mode)
+    return ends
+
+
+def play_several(
+    policy: torch.nn.Module, level: mg.Level, count: int, seed: int = 0
+) -> list[mg.State]:
+    """Plays the fine game, then games with drawn modes and a drawn order; returns their ends."""
+    drawn = drawn_orders(level, count - 1, seed)
+    first = play(policy, [level.game(**mg.FINE_GAME)])
+    return first + play(policy, drawn, TEMPERATURE, seed)
+
+
+def drawn_orders(level: mg.Level, count: int, seed: int) -> list[mg.Game]:
+    """Returns fine games in which the order of runs is drawn."""
+    chance = np.random.default_rng(seed)
+    weights = [(max(0.0, chance.uniform(-0.5, 0.5)), chance.uniform(0.25, 1)) for _ in range(count)]
+    return [
+        level.game(**mg.FINE_GAME | {"bytes_weight": of_bytes, "time_weight": of_time})
+        for of_bytes, of_time in weights
+    ]
+
+
+def write_plans(
+    policy: torch.nn.Module, folder: pathlib.Path, splits: list[str], games: int = 1, seed: int = 0
+) -> None:
+    """Writes the policy, and the best plan of so many games of each level."""
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.save(policy.state_dict(), folder / "policy.pt")
+    for split in splits:
+        for level in mg.levels(split):
+            ends = play_several(policy, level, games, seed)
+            plan = min(ends, key=lambda state: state.latency_ps).plan()
+            mg.save_plan(plan, level.load_program(), folder / f"{level.name}.json")
+        print(f"mallocgame benchmark --submission {folder} --split {split}")
 
 
 if __name__ == "__main__":
@@ -105,15 +180,12 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--split", action="append", choices=("validation", "test"))
     parser.add_argument("--every", type=int, default=1, help="of so many levels of train")
+    parser.add_argument("--without", default="", help="levels with this in their name: no training")
+    parser.add_argument("--games", type=int, default=1, help="of each level; the best is kept")
     options = parser.parse_args()
     torch.set_num_threads(1)  # The network is small, so threads would wait for each other.
     torch.manual_seed(options.seed)
-    policy = clone(demonstrations(options.demonstrations, options.every))
-    options.folder.mkdir(parents=True, exist_ok=True)
-    torch.save(policy.state_dict(), options.folder / "policy.pt")
-    for split in options.split or ["validation"]:
-        for level in mg.levels(split):
-            game = level.game(game="priority", **FINE)
-            plan = play(policy, game).to_json(game.program)
-            (options.folder / f"{level.name}.json").write_text(plan)
-        print(f"mallocgame benchmark --submission {options.folder} --split {split}")
+    policy = clone(demonstrations(options.demonstrations, options.every), options.without)
+    write_plans(
+        policy, options.folder, options.split or ["validation"], options.games, options.seed
+    )

@@ -15,15 +15,7 @@ import mallocgame as mg
 from mallocgame.sb3 import SB3VecEnv
 
 folder, steps, seed, *splits = [*sys.argv[1:], *["ppo_plans", "900000", "0"][len(sys.argv) - 1 :]]
-# The fine game: one run at a time, small buffers too, in an order that fits most levels.
-settings: dict[str, Any] = {
-    "game": "priority",
-    "candidates": 1,
-    "min_buffer_bytes": 512,
-    "bytes_weight": 0.0,
-    "time_weight": 0.5,
-    "observation": "compact",
-}
+settings: dict[str, Any] = {**mg.FINE_GAME, "observation": "compact"}
 torch.set_num_threads(1)  # The network is small, so threads would wait for each other.
 
 envs = SB3VecEnv(64, mg.levels("train", scored=True), **settings)

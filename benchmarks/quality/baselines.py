@@ -27,10 +27,8 @@ import matplotlib
 import numpy as np
 import torch
 from sb3_contrib import MaskablePPO
-from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.dqn.policies import DQNPolicy, QNetwork
 
 import mallocgame as mg
 from mallocgame import agents, offline
@@ -45,6 +43,7 @@ from mallocgame.plots import style
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
 from offline_rl import clone
+from sb3_dqn_levels import MaskedDQN, MaskedDQNPolicy
 
 SOLVERS = ("random", "greedy", "rent", "anneal", "styles")
 # What follows is kept with each run.
@@ -123,40 +122,6 @@ class Watch(BaseCallback):
             if done:
                 self._found.add(info["latency_ps"])
         return not self._found.over
-
-
-class MaskedQNetwork(QNetwork):
-    """Illegal actions are worth less than all others. The mask is the observation's last part."""
-
-    def forward(self, obs: Any) -> torch.Tensor:
-        values = super().forward(obs)
-        return values.masked_fill(obs[:, -values.shape[1] :] < 0.5, -1e9)
-
-
-class MaskedDQNPolicy(DQNPolicy):
-    """Of a MaskedQNetwork."""
-
-    def make_q_net(self) -> MaskedQNetwork:
-        return MaskedQNetwork(**self._update_features_extractor(self.net_args, None)).to(
-            self.device
-        )
-
-
-class MaskedDQN(DQN):
-    """Explores legal actions only."""
-
-    def predict(self, observation, state=None, episode_start=None, deterministic=False):
-        actions, state = super().predict(observation, state, episode_start, deterministic=True)
-        if deterministic:
-            return actions, state
-        for row in range(len(actions)):
-            if np.random.random() < self.exploration_rate:
-                mask = observation[row, -self.q_net.action_space.n :]
-                actions[row] = np.random.choice(np.flatnonzero(mask))
-        return actions, state
-
-    def _sample_action(self, learning_starts, action_noise=None, n_envs=1):
-        return super()._sample_action(0, action_noise, n_envs)
 
 
 def environments(run: Run, count: int) -> Any:

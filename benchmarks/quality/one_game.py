@@ -1,12 +1,13 @@
 """Trains policies that play one game of each level, and compares them with cheap players.
 
     python benchmarks/quality/one_game.py FOLDER [--split validation] [--stake 2] [--seeds 5]
-                                          [--steps 900000] [--jobs 2]
+        [--methods greedy:fine,styles,cloning,improved,PPO,DQN] [--jobs 2]
 
-cloning is examples/clone_levels.py and PPO examples/sb3_levels.py, each with the seeds 0, 1 ...;
-they play the fine game, and so does greedy:fine. styles plays its first rule. The demonstrations
-are made once, FOLDER/demonstrations.npz. FOLDER/METHOD/SEED is a submission with the plans of both
-splits, finished when it has seconds.txt, so that it goes on where it stopped. Prints
+cloning is examples/clone_levels.py, improved is examples/improve_levels.py from the policy of
+cloning, PPO is examples/sb3_levels.py and DQN examples/sb3_dqn_levels.py, each with the seeds 0, 1
+...; they play the fine game, and so does greedy:fine. styles plays its first rule. The
+demonstrations are made once, FOLDER/demonstrations.npz. FOLDER/METHOD/SEED is a submission with the
+plans of both splits, finished when it has seconds.txt, so that it goes on where it stopped. Prints
 the interquartile mean of the scores (0 greedy, 1 best known) with its 95 % interval over levels and
 seeds, the same of the differences to greedy:fine and to styles, level by level, the geometric mean
 of the speed-up over greedy, and the share of games that are faster, and slower, than greedy:fine's.
@@ -26,40 +27,43 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn import Linear, ReLU, Sequential
+from torch.nn import Sequential
 
 import mallocgame as mg
 from mallocgame._levels.judging import judge_submission
 from mallocgame._levels.scores import Interval, interquartile_mean, score
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
-from clone_levels import FINE, play
+from clone_levels import load_policy, play
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 FINE_GREEDY = "greedy:fine"
-CONTROLS, LEARNERS = (FINE_GREEDY, "styles"), ("cloning", "PPO")
+CONTROLS, LEARNERS = (FINE_GREEDY, "styles"), ("cloning", "improved", "PPO", "DQN")
 METHODS = (*CONTROLS, *LEARNERS)
 SPLITS = ("validation", "test")
+STEPS = {"PPO": ("sb3_levels.py", 900_000), "DQN": ("sb3_dqn_levels.py", 300_000)}
 TIMED = "seconds.txt"  # how long a method took; it is written last
 
 
-def command(method: str, folder: pathlib.Path, seed: int, steps: int) -> list[str]:
+def command(method: str, folder: pathlib.Path, seed: int) -> list[str]:
     """Returns how an example trains, and plays both splits."""
-    if method == "PPO":
-        return ["sb3_levels.py", str(folder), str(steps), str(seed), *SPLITS]
-    kept = folder.parents[1] / "demonstrations.npz"
-    return [
-        *("clone_levels.py", str(folder), "--seed", str(seed)),
-        *("--demonstrations", str(kept)),
-        *(part for split in SPLITS for part in ("--split", split)),
-    ]
+    if method in STEPS:
+        script, steps = STEPS[method]
+        return [script, str(folder), str(steps), str(seed), *SPLITS]
+    splits = [part for split in SPLITS for part in ("--split", split)]
+    kept = ["--demonstrations", str(folder.parents[1] / "demonstrations.npz")]
+    options = [*kept, "--seed", str(seed), *splits]
+    if method == "cloning":
+        return ["clone_levels.py", str(folder), *options]
+    policy = folder.parents[1] / "cloning" / str(seed) / "policy.pt"
+    return ["improve_levels.py", str(folder), str(policy), *options]
 
 
 def solve(method: str, folder: pathlib.Path) -> None:
     """Writes the plans of a solver that plays one game."""
     folder.mkdir(parents=True, exist_ok=True)
     for level in [level for split in SPLITS for level in mg.levels(split)]:
-        game = level.game(game="priority", **FINE) if method == FINE_GREEDY else level.game()
+        game = level.game(**mg.FINE_GAME) if method == FINE_GREEDY else level.game()
         solver = "greedy" if method == FINE_GREEDY else method
         result = mg.solve(game, solver, seconds=0, evaluations=1)
         if result.evaluations > 1:
@@ -67,13 +71,13 @@ def solve(method: str, folder: pathlib.Path) -> None:
         mg.save_plan(result.plan, game.program, folder / f"{level.name}.json")
 
 
-def make(method: str, folder: pathlib.Path, seed: int, steps: int) -> None:
+def make(method: str, folder: pathlib.Path, seed: int) -> None:
     """Makes a submission, if it isn't finished."""
     if (folder / TIMED).exists():
         return
     begin = time.monotonic()
     if method in LEARNERS:
-        script, *arguments = command(method, folder, seed, steps)
+        script, *arguments = command(method, folder, seed)
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         subprocess.run(
             [sys.executable, str(EXAMPLES / script), *arguments], check=True, env=environment
@@ -91,21 +95,16 @@ def latencies(folders: Sequence[pathlib.Path], levels: Sequence[mg.Level]) -> ND
     return np.array([[run.latency_ps for run in own] for own in runs])
 
 
-def game_ms(folder: pathlib.Path, levels: Sequence[mg.Level]) -> tuple[int, NDArray[np.float64]]:
-    """Returns how many parameters a cloned policy has, and how long a game of each level takes."""
-    weights = torch.load(folder / "policy.pt")
-    shapes = [one.shape for name, one in weights.items() if name.endswith("weight")]
-    layers = [layer for ends, starts in shapes for layer in (Linear(starts, ends), ReLU())]
-    policy = Sequential(*layers[:-1])
-    policy.load_state_dict(weights)
+def game_ms(policy: Sequential, levels: Sequence[mg.Level]) -> NDArray[np.float64]:
+    """Returns how long a game of each level takes."""
     torch.set_num_threads(1)
     took = []
     for level in levels:
-        game = level.game(game="priority", **FINE)
+        game = level.game(**mg.FINE_GAME)
         begin = time.process_time()
-        play(policy, game)
+        play(policy, [game])
         took.append(1000 * (time.process_time() - begin))
-    return sum(one.numel() for one in weights.values()), np.array(took)
+    return np.array(took)
 
 
 def text(interval: Interval) -> str:
@@ -119,7 +118,6 @@ def main() -> None:
     parser.add_argument("--stake", type=float, default=2.0, help="percent, as of the benchmark")
     parser.add_argument("--methods", default=",".join(METHODS), help=f"of {', '.join(METHODS)}")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=900_000, help="of PPO")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -134,11 +132,15 @@ def main() -> None:
     }
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         made = [
-            pool.submit(make, method, folder, seed, options.steps)
+            pool.submit(make, method, folder, seed)
             for method in methods
+            if method != "improved"
             for seed, folder in enumerate(folders[method])
         ]
         for one in made:
+            one.result()
+        improved = enumerate(folders.get("improved", []))
+        for one in [pool.submit(make, "improved", folder, seed) for seed, folder in improved]:
             one.result()
 
     levels = [one for one in mg.levels(options.split) if one.gain >= 1 + options.stake / 100]
@@ -166,10 +168,11 @@ def main() -> None:
     for method in found:
         each = [interquartile_mean(row[None]).mean for row in scores[method]]
         print(f"{method}: each seed {', '.join(f'{one:.3f}' for one in each)}")
-    if "cloning" in found:
-        parameters, took = game_ms(folders["cloning"][0], levels)
+    for method in [one for one in ("cloning", "improved") if one in found]:
+        policy = load_policy(folders[method][0] / "policy.pt")
+        parameters, took = sum(one.numel() for one in policy.parameters()), game_ms(policy, levels)
         print(
-            f"cloning: {parameters:,} parameters, a game takes {np.median(took):.1f} ms in the"
+            f"{method}: {parameters:,} parameters, a game takes {np.median(took):.1f} ms in the"
             f" median and {took.mean():.1f} ms in the mean"
         )
 

@@ -45,6 +45,23 @@ def test_the_defaults_are_those_of_the_environments():
     assert {name: parameters[name].default for name in DEFAULTS} == DEFAULTS
 
 
+def test_the_fine_game():
+    assert set(mg.FINE_GAME) <= set(DEFAULTS)
+    env = mg.MallocGameEnv(LEVELS[0], observation="compact", **mg.FINE_GAME)
+    game = env.unwrapped.game
+    assert (game.kind, game.candidates, game.min_buffer_bytes) == ("priority", 1, 512)
+    # The same is asked in the same order of a game that is made by hand.
+    other = LEVELS[0].game(
+        game="priority", candidates=1, min_buffer_bytes=512, bytes_weight=0.0, time_weight=0.5
+    )
+    states = [game.initial_state(), other.initial_state()]
+    while not states[0].is_terminal():
+        assert states[0].asked_about() == states[1].asked_about()
+        for state in states:
+            state.apply(state.legal_actions()[-1])
+    assert states[1].is_terminal() and env.observation_space.shape == (128,)
+
+
 @pytest.mark.parametrize("by", ["level", "name", "game"])
 def test_a_level_has_its_own_hardware(by):
     level = next(one for one in mg.levels("train") if one.name.endswith("@c20b50"))

@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+import mallocgame as mg
+from mallocgame._levels.judging import judge_submission
+
 pytestmark = pytest.mark.full
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -59,25 +62,31 @@ def test_maskable_ppo(tmp_path):
     assert "after 3072 steps" in output  # It learns after each 1024.
 
 
-def test_from_levels_to_a_judged_submission(tmp_path):
+@pytest.mark.parametrize("script", ["sb3_levels.py", "sb3_dqn_levels.py"])
+def test_from_levels_to_a_judged_submission(script, tmp_path):
     pytest.importorskip(
         "sb3_contrib", reason="sb3_contrib isn't installed: pip install 'mallocgame[rl]'"
     )
     pytest.importorskip(
         "rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]"
     )
-    command = run(str(ROOT / "examples" / "sb3_levels.py"), "plans", "4096", folder=tmp_path)
+    command = run(str(ROOT / "examples" / script), "plans", "6144", folder=tmp_path)
     name, *arguments = command.split()
     assert name == "mallocgame"
     table = run("-m", "mallocgame", *arguments, folder=tmp_path)
     assert "plans" in table and "no plan" in table
 
 
-def cloned(name: str, folder: pathlib.Path) -> str:
+def latencies(folder: pathlib.Path) -> list[int]:
+    levels = mg.levels("validation")
+    return [run.latency_ps for run in judge_submission(folder, levels) if not run.problem]
+
+
+def cloned(name: str, folder: pathlib.Path, *more: str) -> str:
     """Writes the policy and its plans to the folder's `name`; of the same demonstrations."""
     pytest.importorskip("torch", reason="Torch isn't installed: pip install 'mallocgame[agents]'")
     script, kept = str(ROOT / "examples" / "clone_levels.py"), ["--demonstrations", "kept.npz"]
-    return run(script, name, *kept, "--every", "200", folder=folder)
+    return run(script, name, *kept, "--every", "200", *more, folder=folder)
 
 
 def test_from_plans_to_a_judged_submission(tmp_path):
@@ -91,6 +100,15 @@ def test_from_plans_to_a_judged_submission(tmp_path):
     assert name == "mallocgame"
     table = run("-m", "mallocgame", *arguments, folder=tmp_path)
     assert "first" in table and "no plan" in table
+    # What it learns from its own games is another policy.
+    improve = str(ROOT / "examples" / "improve_levels.py")
+    kept = ["--demonstrations", "kept.npz"]
+    output = run(
+        improve, "better", "first/policy.pt", *kept, "--every", "200", "--rounds", "1",
+        folder=tmp_path,
+    )  # fmt: skip
+    assert "round 1: score" in output
+    assert latencies(tmp_path / "better") != latencies(tmp_path / "first")
 
 
 @pytest.mark.weekly
@@ -103,6 +121,11 @@ def test_the_same_demonstrations_give_the_same_plans(tmp_path):
         (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
         for name in plans
     )
+    # The best of several games is nowhere slower than the first.
+    cloned("best", tmp_path, "--games", "4")
+    several = [latencies(tmp_path / name) for name in ("first", "best")]
+    assert all(best <= first for first, best in zip(*several, strict=True))
+    assert sum(several[1]) < sum(several[0])
 
 
 def test_graph_network(tmp_path):

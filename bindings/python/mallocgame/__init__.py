@@ -70,6 +70,7 @@ from mallocgame.files import (
     save_log,
     save_plan,
 )
+from mallocgame.playables import FINE_GAME
 from mallocgame.programs import hardware, import_hlo, load_program, program_names, save_program
 
 __version__ = "0.1.0"
@@ -108,6 +109,7 @@ __all__ = [
     "COPY_EARLY",
     "DROP",
     "EARLY",
+    "FINE_GAME",
     "LATE",
     "NOCOPY",
     "OBSERVATION_VERSION",

@@ -1,0 +1,118 @@
+"""Writes how learners improve: MaskablePPO on three levels, and cloning by epochs.
+
+    python benchmarks/quality/learning_curves.py DEMONSTRATIONS [--ppo-steps 20480] [--epochs 6]
+        [--seeds 3] > benchmarks/quality/tables/learning_curves.csv
+
+PPO learns on a level of `validation` in the fine game, with 16 environments; its score is that of
+one game of the most likely actions. The levels are those with 2 % at stake, as far apart in the
+list as they can be. Cloning is examples/clone_levels.py on DEMONSTRATIONS, its file; its score is
+the interquartile mean on levels of `validation` with 2 % at stake. `greedy` is greedy in the same
+game. Needs mallocgame[rl,agents,benchmark].
+"""
+
+import argparse
+import contextlib
+import pathlib
+import sys
+
+import numpy as np
+import torch
+from one_game import EXAMPLES  # type: ignore[import-not-found]
+from sb3_contrib import MaskablePPO
+from stable_baselines3.common.callbacks import BaseCallback
+
+import mallocgame as mg
+from mallocgame._levels import evenly
+from mallocgame._levels.scores import interquartile_mean, score
+from mallocgame.sb3 import SB3VecEnv
+
+sys.path.insert(0, str(EXAMPLES))
+from clone_levels import clone, play
+
+EVERY = 2048  # steps of PPO between two scores
+
+
+def row(*cells: object) -> None:
+    print(*cells, sep=",", flush=True)
+
+
+class Watch(BaseCallback):
+    """Prints the score of the most likely game, each EVERY steps."""
+
+    def __init__(self, level: mg.Level, seed: int) -> None:
+        super().__init__()
+        self._level, self._seed = level, seed
+        self._env = mg.MallocGameEnv(level, observation="compact", **mg.FINE_GAME)
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps % EVERY == 0:
+            self.tell()
+        return True
+
+    def tell(self) -> None:
+        """Prints the score now."""
+        observation, info = self._env.reset(seed=0)
+        over, model = False, self.model
+        assert isinstance(model, MaskablePPO)
+        while not over:
+            mask = self._env.action_masks()
+            action, _ = model.predict(observation, action_masks=mask, deterministic=True)
+            observation, _, over, _, info = self._env.step(int(action))
+        found = score(self._level, info["latency_ps"])
+        row("PPO", self._level.name, self._seed, self.num_timesteps, f"{found:.4f}")
+
+
+def ppo(level: mg.Level, seed: int, steps: int) -> None:
+    model = MaskablePPO(
+        "MlpPolicy",
+        SB3VecEnv(16, level, **mg.FINE_GAME),
+        learning_rate=1e-3,
+        n_steps=64,
+        batch_size=256,
+        n_epochs=5,
+        gamma=1.0,
+        gae_lambda=1.0,
+        seed=seed,
+        device="cpu",
+    )
+    model.learn(steps, callback=Watch(level, seed))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("demonstrations", type=pathlib.Path)
+    parser.add_argument("--ppo-steps", type=int, default=20_480)
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    levels = [level for level in mg.levels("validation") if level.gain >= 1.02]
+    games = [level.game(**mg.FINE_GAME) for level in levels]
+    row("learner", "level", "seed", "steps_or_epochs", "score")
+
+    greedy = [mg.solve(game, "greedy", seconds=0).report.latency_ps for game in games]
+    scores = [score(level, ps) or 0.0 for level, ps in zip(levels, greedy, strict=True)]
+    row("greedy", "all", 0, 0, f"{interquartile_mean(np.array([scores])).mean:.4f}")
+    three = evenly(levels, 3)
+    for level in three:
+        row("greedy", level.name, 0, 0, f"{scores[levels.index(level)]:.4f}")
+        for seed in range(options.seeds):
+            ppo(level, seed, options.ppo_steps)
+
+    data = list(np.load(options.demonstrations).values())
+    for seed in range(options.seeds):
+
+        def watch(epoch: int, policy: torch.nn.Module, seed: int = seed) -> None:
+            ends = play(policy, games)
+            told = zip(levels, ends, strict=True)
+            found = [score(level, end.latency_ps) or 0.0 for level, end in told]
+            mean = interquartile_mean(np.array([found])).mean
+            print(f"cloning,all,{seed},{epoch},{mean:.4f}", file=sys.__stdout__, flush=True)
+
+        torch.manual_seed(seed)
+        with contextlib.redirect_stdout(sys.stderr):
+            clone(data, epochs=options.epochs, watch=watch)
+
+
+if __name__ == "__main__":
+    main()
