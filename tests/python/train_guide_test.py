@@ -103,10 +103,7 @@ def test_from_plans_to_a_judged_submission(tmp_path):
     # What it learns from its own games is another policy.
     improve = str(ROOT / "examples" / "improve_levels.py")
     kept = ["--demonstrations", "kept.npz"]
-    output = run(
-        improve, "better", "first/policy.pt", *kept, "--every", "200", "--rounds", "1",
-        folder=tmp_path,
-    )  # fmt: skip
+    output = run(improve, "better", "first/policy.pt", *kept, "--rounds", "1", folder=tmp_path)
     assert "round 1: score" in output
     assert latencies(tmp_path / "better") != latencies(tmp_path / "first")
 
