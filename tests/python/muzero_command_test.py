@@ -70,14 +70,10 @@ def test_the_command_writes_everything(tmp_path, run, run_json):
         assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
 
 
-def test_the_command_writes_plans_of_other_orders(tmp_path):
+def test_the_command_writes_plans_of_other_orders(tmp_path, run):
     name, out = "mlp_train_adam_b512.tpu_v6e", tmp_path / "run"
-    done = subprocess.run(
-        [*train(name, "--out", out, "--seconds", 2, "--game", "schedule"), "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run(*train(name, "--out", out, "--seconds", 2, "--game", "schedule"), "--json")
+    assert done.returncode == 0, done.stderr
     [row] = json.loads(done.stdout)["results"]
     assert row["valid"]
     program, plan, order = mg.load_ordered_plan(out / f"{name}.plan.json", mg.load_program(name))

@@ -32,7 +32,7 @@ def run(*arguments: str, folder: pathlib.Path) -> str:
 
 
 def test_there_are_blocks():
-    assert len(BLOCKS) >= 3
+    assert len(BLOCKS) >= 2
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
