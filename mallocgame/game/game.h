@@ -15,8 +15,8 @@
 //   CopyEarly  A read: as Copy, but in the earliest window. It is legal where that is another
 //              window than Copy's.
 //
-// What a transfer between chips holds (Access::held_until) is decided once, where it begins; what it
-// fills can't be evicted by Copy.
+// What a transfer between chips holds (Access::held_until) is decided once, where it begins; what
+// it fills can't be evicted by Copy.
 //
 // Drop is legal unless the caller requires the access to be served from fast memory and that is
 // legal, so every game ends. The undiscounted return is 1 - latency / all-main latency, exactly: it
