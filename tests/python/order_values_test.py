@@ -358,7 +358,7 @@ def k_means(points, centres):
 def experts(x, gate, w):
     shares = jax.nn.softmax(x @ gate)
     outputs = jnp.einsum("td,edf->etf", x, w)
-    return jnp.einsum("te,etf->tf", shares, jax.nn.relu(outputs)), shares.mean(0)
+    return jnp.einsum("tn,ntf->tf", shares, jax.nn.relu(outputs)), shares.mean(0)
 
 
 @program(((16, 64), F32), ((64,), F32), ((64,), F32), ((64, 64), F32))
