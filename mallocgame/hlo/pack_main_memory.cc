@@ -256,7 +256,7 @@ Heirs HeirsOf(Places& places, const BufferAssignmentProto& assignment, int64_t f
 class Packer {
  public:
   Packer(const Places& own, Places& places, const Heirs& heirs, BufferAssignmentProto& assignment)
-      : own_(own), places_(places), heirs_(heirs), assignment_(assignment) {
+      : own_(own), places_(places), heirs_(heirs) {
     for (const LogicalBufferProto& buffer : assignment.logical_buffers())
       buffers_[buffer.id()] = &buffer;
   }
@@ -399,7 +399,6 @@ class Packer {
   const Places& own_;
   Places& places_;
   const Heirs& heirs_;
-  BufferAssignmentProto& assignment_;
   absl::flat_hash_map<int64_t, const LogicalBufferProto*> buffers_;
   std::vector<Item> items_;
   std::map<int32_t, int32_t> item_of_;  // by place

@@ -65,7 +65,6 @@ class PlanWriter {
   const Program& program_;
   const Plan& plan_;
   const Module& module_;
-  const Schedule& schedule_;
   const std::vector<int32_t>& of_array_;  // buffers
   const ValueFlow& flow_;
   ModuleDraft& draft_;

@@ -40,10 +40,10 @@ bool BeginsTransfer(const HloInstructionProto& proto) {
 PlanWriter::PlanWriter(const Program& program, const Plan& plan, const Module& module,
                        const Schedule& schedule, const BufferTable& table, const ValueFlow& flow,
                        ModuleDraft& draft, PlacedValues& values, HloModuleProto& proto)
-    : program_(program), plan_(plan), module_(module), schedule_(schedule),
-      of_array_(table.of_array), flow_(flow), draft_(draft), values_(values),
-      is_held_(module.array_count(), false), is_moving_(module.array_count(), false),
-      newest_(table.buffers.size(), kNone), region_of_(module.computations().size(), 0),
+    : program_(program), plan_(plan), module_(module), of_array_(table.of_array), flow_(flow),
+      draft_(draft), values_(values), is_held_(module.array_count(), false),
+      is_moving_(module.array_count(), false), newest_(table.buffers.size(), kNone),
+      region_of_(module.computations().size(), 0),
       copies_(program, plan, module, schedule, flow, newest_, draft, values, proto) {
   for (const Schedule::Entry& entry : schedule.ticks)
     region_of_[module.instruction(entry.instruction).computation] = entry.region;

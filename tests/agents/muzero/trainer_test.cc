@@ -132,7 +132,7 @@ TEST_CASE(
   for (uint64_t seed = 10; seed < 16; ++seed) {
     Config config = TinyConfig("schedule");
     config.selection = seed % 2 == 0 ? "gumbel" : "puct";
-    config.candidates = static_cast<int>(seed % 2 == 0 ? kMaxCandidates : 3);
+    config.candidates = seed % 2 == 0 ? kMaxCandidates : 3;
     const TrainingProblem problem = TinyProblem(seed, 14);
     const auto trainer = Make({problem}, config, seed);
     int64_t least_ps = std::numeric_limits<int64_t>::max();
