@@ -2,8 +2,8 @@
 
 Arrays lie in storage. What HLO makes in place is made in place: updates of slices, scatters, what
 loops carry, donated parameters, bitcasts. So an instruction that runs too late reads what another
-one has written over it, and the results differ. Which arrays share storage is found here, from the
-text of the module, and not by the library.
+one has written over it, and the results differ. Which arrays share storage follows from the text
+of the module (hlo_text.py), not from the library.
 
 Values are `Numbers`, which XLA computes on the CPU, instruction by instruction; or `Formulas`,
 which say of each array how it was computed, and are equal only if everything was computed of the
@@ -13,8 +13,8 @@ same.
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,19 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 pytest.importorskip("jaxlib", reason="needs JAX: pip install 'mallocgame[xla]'")
 
 import ml_dtypes
+from hlo_text import (
+    Computation,
+    Instruction,
+    Module,
+    Shape,
+    Tree,
+    UnsupportedError,
+    at_place,
+    leaves,
+    map_tree,
+    map_with_place,
+    split,
+)
 from jaxlib import _hlo
 
 _DTYPES = {
@@ -33,238 +46,13 @@ _DTYPES = {
     **{f"s{n}": f"int{n}" for n in (8, 16, 32, 64)},
     **{f"u{n}": f"uint{n}" for n in (8, 16, 32, 64)},
 }
-_SHAPE = re.compile(r"([a-z]\w*)\[([\d,]*)\](?:\{([\d,]*)(?::[^{}]*)?\})?")
 _LAYOUT = re.compile(r"(\b[a-z]\w*\[[\d,]*\])\{[^{}]*\}")
 # What an instruction on a CPU need not know. The first three hold braces.
 _DROPPED = re.compile(
     r", (?:sharding|control-predecessors|frontend_attributes|output_to_operand_aliasing)="
     r"\{(?:[^{}]|\{[^{}]*\})*\}|, kind=k\w+|, channel_id=\d+"
 )
-_CALLEES = re.compile(r"(calls|to_apply|condition|body|called_computations|branch_computations)=")
 TRIPS = 3  # of each loop, where values are formulas
-
-
-class UnsupportedError(Exception):
-    """A module has an instruction that isn't run here."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Of an array."""
-
-    dtype: str
-    dims: tuple[int, ...]
-    major_to_minor: tuple[int, ...]
-
-
-Tree = Any  # of shapes, leaves or None: one of them, or a tuple of trees
-
-
-@dataclass
-class Instruction:
-    """One line of the module's text."""
-
-    name: str
-    shape: Tree
-    opcode: str
-    inside: str  # the parentheses: operands, or a number or a literal
-    operands: tuple[str, ...]
-    attributes: str
-    text: str  # without its name
-
-    def callees(self) -> list[str]:
-        found = []
-        for match in _CALLEES.finditer(self.attributes):
-            rest = self.attributes[match.end() :]
-            inside = rest[1 : rest.index("}")] if rest[0] == "{" else rest.split(",")[0]
-            found += [name.strip().lstrip("%") for name in inside.split(",")]
-        return found
-
-
-@dataclass
-class Computation:
-    name: str
-    instructions: dict[str, Instruction] = field(default_factory=dict)
-    root: str = ""
-
-    def parameters(self) -> list[Instruction]:
-        of = [i for i in self.instructions.values() if i.opcode == "parameter"]
-        return sorted(of, key=lambda i: int(i.inside))
-
-
-def _balanced(text: str, at: int) -> int:
-    """Returns where the bracket closes that opens at `at`."""
-    depth = 0
-    for i in range(at, len(text)):
-        depth += (text[i] in "([{") - (text[i] in ")]}")
-        if depth == 0:
-            return i
-    raise UnsupportedError(text)
-
-
-def _split(text: str) -> list[str]:
-    """Splits at commas outside of brackets."""
-    parts, depth, begin = [], 0, 0
-    for i, c in enumerate(text):
-        depth += (c in "([{") - (c in ")]}")
-        if c == "," and depth == 0:
-            parts.append(text[begin:i].strip())
-            begin = i + 1
-    last = text[begin:].strip()
-    return [*parts, last] if last else parts
-
-
-def _shape(text: str) -> Tree:
-    if text.startswith("("):
-        return tuple(_shape(part) for part in _split(text[1:-1]))
-    match = _SHAPE.fullmatch(text)
-    if match is None:
-        return Shape(text, (), ())  # a token, or what asynchronous pairs share
-    dims = tuple(int(n) for n in match[2].split(",") if n)
-    minor = [int(n) for n in (match[3] or "").split(",") if n] or list(range(len(dims)))[::-1]
-    return Shape(match[1], dims, tuple(minor[::-1]))
-
-
-def _instruction(line: str) -> Instruction:
-    name, rest = line.removeprefix("ROOT ").split(" = ", 1)
-    end = _balanced(rest, 0) + 1 if rest[0] == "(" else rest.index(" ")
-    opens = rest.index("(", end)
-    closes = _balanced(rest, opens)
-    opcode, inside = rest[end:opens].strip(), rest[opens + 1 : closes]
-    operands: tuple[str, ...] = ()
-    if opcode not in ("parameter", "constant"):
-        operands = tuple(part.split("%")[-1] for part in _split(inside))
-    return Instruction(
-        name.lstrip("%"), _shape(rest[:end]), opcode, inside, operands, rest[closes + 1 :], rest
-    )
-
-
-class Module:
-    """A module, read from a protocol buffer (HloProto or HloModuleProto)."""
-
-    def __init__(self, proto: bytes) -> None:
-        self.proto = proto
-        options = _hlo.HloPrintOptions()
-        options.print_metadata = options.print_backend_config = False
-        options.print_operand_shape = options.print_large_constants = True
-        parsed = _hlo.HloModule.from_serialized_hlo_module_proto(_module_of(proto))
-        self.text = text = re.sub(r"/\*.*?\*/", "", parsed.to_string(options))
-        self.computations: dict[str, Computation] = {}
-        self.entry = ""
-        current: Computation | None = None
-        for line in text.splitlines():
-            if line.startswith("HloModule"):
-                self.header = line
-            elif line.endswith("{") and not line.startswith(" "):
-                words = line.split()
-                current = Computation(words[words[0] == "ENTRY"].lstrip("%"))
-                self.computations[current.name] = current
-                if words[0] == "ENTRY":
-                    self.entry = current.name
-            elif line.startswith("  ") and current is not None:
-                one = _instruction(line.strip())
-                current.instructions[one.name] = one
-                if line.strip().startswith("ROOT "):
-                    current.root = one.name
-
-    def without_copy(self, computation: str, name: str) -> "Module":
-        """Returns the module in which a copy lies where its operand does."""
-        one = self.computations[computation].instructions[name]
-        begin = self.text.index(f"%{name} = {one.text}")
-        before, after = self.text[:begin], self.text[begin:]
-        changed = before + after.replace(" copy(", " bitcast(", 1)
-        return _read(changed)
-
-    def without_control_predecessors(self) -> "Module":
-        return _read(re.sub(r", control-predecessors=\{[^}]*\}", "", self.text))
-
-    def in_place(self, one: Instruction) -> list[tuple[tuple[int, ...], int, tuple[int, ...]]]:
-        """(place in the result, operand, place in it): what shares storage."""
-        pairs = []
-        pattern = r"\{([\d, ]*)\}: \((\d+), \{([\d, ]*)\}"
-        aliasing = re.search(r"output_to_operand_aliasing=\{(.*?\)[^)]*?)\}", one.attributes)
-        for out, operand, place in re.findall(pattern, aliasing[1] if aliasing else ""):
-            pairs.append((_index(out), int(operand), _index(place)))
-        if one.opcode in ("dynamic-update-slice", "scatter"):
-            count = len(one.shape) if isinstance(one.shape, tuple) else 0
-            pairs += [((i,), i, ()) for i in range(count)] or [((), 0, ())]
-        elif one.opcode == "fusion":
-            called = self.computations[one.callees()[0]]
-            root = called.instructions[called.root]
-            outputs = [((), root)]
-            if root.opcode == "tuple":
-                outputs = [
-                    ((i,), called.instructions[name]) for i, name in enumerate(root.operands)
-                ]
-            for place, output in outputs:
-                number = self._updated(called, output)
-                if number is not None:
-                    pairs.append((place, number, ()))
-        elif one.opcode in ("while", "optimization-barrier"):
-            pairs += [(place, 0, place) for place, _ in _leaves(one.shape)]
-        return pairs
-
-    def _updated(self, computation: Computation, one: Instruction) -> int | None:
-        """Returns the parameter of a fused computation that `one` updates in place."""
-        while one.opcode == "bitcast":
-            one = computation.instructions[one.operands[0]]
-        if one.opcode == "fusion":
-            pairs = [pair for pair in self.in_place(one) if pair[0] == ()]
-            if not pairs:
-                return None
-            one = computation.instructions[one.operands[pairs[0][1]]]
-        elif one.opcode in ("dynamic-update-slice", "scatter"):
-            one = computation.instructions[one.operands[0]]
-        else:
-            return None
-        while one.opcode == "bitcast":
-            one = computation.instructions[one.operands[0]]
-        return int(one.inside) if one.opcode == "parameter" else self._updated(computation, one)
-
-    def donated(self) -> list[tuple[tuple[int, ...], int]]:
-        """(place in the result, parameter): what the entry computation shares storage of."""
-        found = re.search(r"input_output_alias=\{(.*?\}, [\w-]+\))\s*\}", self.header)
-        pairs = re.findall(r"\{([\d, ]*)\}: \((\d+), ", found[1] if found else "")
-        return [(_index(out), int(parameter)) for out, parameter in pairs]
-
-    def ordered_callees(self, one: Instruction) -> list[str]:
-        """The computations whose instructions are in the schedule too."""
-        return one.callees() if one.opcode in ("while", "conditional", "call") else []
-
-
-def _read(text: str) -> Module:
-    return Module(_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto())
-
-
-def _module_of(proto: bytes) -> bytes:
-    """Takes the module out of an HloProto, of which it is field 1: another message."""
-    length = shift = 0
-    for at in range(1, len(proto)):
-        length |= (proto[at] & 127) << shift
-        shift += 7
-        if proto[at] < 128:
-            inside = proto[at + 1 : at + 1 + length]
-            break
-    # Field 1 of an HloModuleProto is its name.
-    return inside if proto[0] == 10 and inside[:1] == b"\n" else proto
-
-
-def _index(text: str) -> tuple[int, ...]:
-    return tuple(int(n) for n in text.split(",") if n.strip())
-
-
-def _leaves(tree: Tree, place: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Any]]:
-    if not isinstance(tree, tuple):
-        yield place, tree
-        return
-    for i, part in enumerate(tree):
-        yield from _leaves(part, (*place, i))
-
-
-def _at(tree: Tree, place: Sequence[int]) -> Tree:
-    for i in place:
-        tree = tree[i]
-    return tree
 
 
 class Storage:
@@ -294,7 +82,7 @@ class Formulas:
     def arguments(self, module: Module) -> list[Tree]:
         self._decisions = []
         return [
-            _map(one.shape, lambda shape, one=one: Leaf(Storage(one.name.encode()), shape))
+            map_tree(one.shape, lambda shape, one=one: Leaf(Storage(one.name.encode()), shape))
             for one in module.computations[module.entry].parameters()
         ]
 
@@ -306,10 +94,10 @@ class Formulas:
             return operands[0].storage.value
         digest = hashlib.blake2b(one.name.encode(), digest_size=16)
         for operand in operands:
-            for place, leaf in _leaves(operand):
+            for place, leaf in leaves(operand):
                 digest.update(repr(place).encode() + leaf.storage.value)
         made = digest.digest()
-        return _map_with_place(one.shape, lambda place, _: made + repr(place).encode())
+        return map_with_place(one.shape, lambda place, _: made + repr(place).encode())
 
     def goes_on(self, loop: str, trip: int, condition: Leaf) -> bool:
         self._decisions.append(f"{loop} {trip} ".encode() + condition.storage.value)
@@ -339,14 +127,14 @@ class Numbers:
         self._compiled: dict[str, Any] = {}
 
     def arguments(self, module: Module) -> list[Tree]:
-        leaves = []
+        found = []
         for one, value in zip(
             module.computations[module.entry].parameters(), self._arguments, strict=True
         ):
             leaf = Leaf(Storage(), one.shape)
             self.store(leaf, value)
-            leaves.append(leaf)
-        return leaves
+            found.append(leaf)
+        return found
 
     def store(self, leaf: Leaf, value: np.ndarray) -> None:
         linear = np.ascontiguousarray(value.transpose(leaf.shape.major_to_minor)).reshape(-1)
@@ -363,11 +151,11 @@ class Numbers:
             return np.zeros(one.shape.dims, _DTYPES[one.shape.dtype])
         if one.opcode == "custom-call":
             raise UnsupportedError(f"{one.name}: {one.text}")
-        arrays = [self.read(leaf) for operand in operands for _, leaf in _leaves(operand)]
+        arrays = [self.read(leaf) for operand in operands for _, leaf in leaves(operand)]
         if one.name not in self._compiled:
             self._compiled[one.name] = self._compile(one)
         results = map(np.asarray, self._compiled[one.name](arrays))
-        return _map(one.shape, lambda _: next(results))
+        return map_tree(one.shape, lambda _: next(results))
 
     def goes_on(self, loop: str, trip: int, condition: Leaf) -> bool:
         return bool(self.read(condition))
@@ -385,7 +173,7 @@ class Numbers:
         import jax
         from jaxlib import _jax, xla_client
 
-        operands = _split(one.inside) if one.operands else []
+        operands = split(one.inside) if one.operands else []
         if any(operand.startswith("(") for operand in operands):
             raise UnsupportedError(f"{one.name}: {one.opcode} of a tuple")
         lines = [f"  %in.{i} = {operand.split(' %')[0]} parameter({i})"
@@ -476,20 +264,6 @@ def _plain(text: str) -> str:
     return re.sub(r"\bfusion\(", "call(", text).replace("calls=", "to_apply=")
 
 
-def _map(tree: Tree, function: Callable[[Any], Any]) -> Tree:
-    if isinstance(tree, tuple):
-        return tuple(_map(part, function) for part in tree)
-    return function(tree)
-
-
-def _map_with_place(
-    tree: Tree, function: Callable[[tuple[int, ...], Any], Any], place: tuple[int, ...] = ()
-) -> Tree:
-    if isinstance(tree, tuple):
-        return tuple(_map_with_place(part, function, (*place, i)) for i, part in enumerate(tree))
-    return function(place, tree)
-
-
 class Run:
     """One run of a module. `place` says when each instruction of a computation runs."""
 
@@ -504,8 +278,8 @@ class Run:
         }
         result = self._computation(root, arguments, wanted)
         for place, storage in wanted.items():
-            self._check(root.name, _at(result, place).storage is storage)
-        read = [self._values.read(leaf) for _, leaf in _leaves(result)]
+            self._check(root.name, at_place(result, place).storage is storage)
+        read = [self._values.read(leaf) for _, leaf in leaves(result)]
         return read + self._values.decisions()
 
     def _check(self, what: str, holds: bool) -> None:
@@ -569,7 +343,7 @@ class Run:
             return Leaf(operands[0].storage, one.shape)
         if one.opcode == "optimization-barrier":
             return operands[0]
-        wanted = {place: destinations.get((one.name, place)) for place, _ in _leaves(one.shape)}
+        wanted = {place: destinations.get((one.name, place)) for place, _ in leaves(one.shape)}
         if one.opcode == "while":
             return self._loop(one, operands[0])
         if one.opcode == "conditional":
@@ -590,16 +364,16 @@ class Run:
             return target
         computed = self._values.compute(one, operands)
         shared = {
-            out: _at(operands[operand], place).storage
+            out: at_place(operands[operand], place).storage
             for out, operand, place in self._module.in_place(one)
         }
 
         def place_of(place: tuple[int, ...], shape: Shape) -> Leaf:
             leaf = Leaf(shared.get(place) or wanted[place] or Storage(), shape)
-            self._values.store(leaf, _at(computed, place))
+            self._values.store(leaf, at_place(computed, place))
             return leaf
 
-        return _map_with_place(one.shape, place_of)
+        return map_with_place(one.shape, place_of)
 
     def _called(
         self, name: str, arguments: list[Tree], wanted: dict[tuple[int, ...], Storage | None]
@@ -611,11 +385,11 @@ class Run:
         condition, body = (
             re.search(rf"\b{part}=%?([\w.-]+)", one.attributes)[1] for part in ("condition", "body")
         )
-        carried = {place: leaf.storage for place, leaf in _leaves(state)}
+        carried = {place: leaf.storage for place, leaf in leaves(state)}
         trip = 0
         while self._values.goes_on(one.name, trip, self._called(condition, [state], {})):
             after = self._called(body, [state], carried)
-            for place, leaf in _leaves(after):
+            for place, leaf in leaves(after):
                 self._check(one.name, leaf.storage is carried[place])
             trip += 1
         return state

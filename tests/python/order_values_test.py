@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from hlo_values import Formulas, Module, Numbers, Run, UnsupportedError
+from hlo_text import Module, UnsupportedError
+from hlo_values import Formulas, Numbers, Run
 from xla_programs import SHAPE, jax
 
 import mallocgame as mg
