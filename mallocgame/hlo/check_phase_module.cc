@@ -7,9 +7,9 @@
 #include "absl/strings/match.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/memory_spaces.h"
 #include "mallocgame/hlo/phase_reading.h"
 #include "mallocgame/hlo/phase_rules.h"
-#include "mallocgame/hlo/write_assignment.h"
 
 namespace mallocgame {
 namespace hlo {

@@ -1,5 +1,5 @@
-// Memory spaces in the shapes of a module whose scheduled instructions have them already. Private
-// to the folder.
+// Memory spaces by number, and in the shapes of a module whose scheduled instructions have them
+// already. Private to the folder.
 #ifndef MALLOCGAME_HLO_MEMORY_SPACES_H_
 #define MALLOCGAME_HLO_MEMORY_SPACES_H_
 
@@ -7,6 +7,12 @@
 #include <vector>
 
 namespace mallocgame::hlo {
+
+// The memory space of the flags by which copies tell that they are done.
+inline constexpr int64_t kFlagSpace = 2;
+// Those of small arrays and of scalars beside the core.
+inline constexpr int64_t kSmallArraySpace = 4;
+inline constexpr int64_t kScalarSpace = 6;
 
 class HloModuleProto;
 class ShapeProto;

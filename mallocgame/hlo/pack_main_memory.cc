@@ -18,6 +18,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/dataflow.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/memory_spaces.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/hlo/opcodes.h"
 #include "mallocgame/hlo/schedule.h"

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/memory_spaces.h"
 
 namespace mallocgame::hlo {
 namespace {

@@ -15,11 +15,6 @@ namespace mallocgame::hlo {
 
 class BufferAssignmentProto;
 
-// The memory space of the flags by which copies tell that they are done.
-inline constexpr int64_t kFlagSpace = 2;
-// Those of small arrays and of scalars beside the core.
-inline constexpr int64_t kSmallArraySpace = 4;
-inline constexpr int64_t kScalarSpace = 6;
 inline constexpr int64_t kFlagBytes = 4;
 // The alignment in main memory of what the compiler (libtpu 0.0.51) places itself.
 inline constexpr int64_t kMainAlignment = 16384;
