@@ -100,8 +100,7 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   std::shared_ptr<const Game> played = problem.game;
   if (game.options().kind == GameKind::kPriority) {
     // With fewer candidates a run has its turn later than its map says.
-    const GameStart best =
-        StartsWithin(*GameShowing(game, kMaxCandidates), budget, kStarting, 2 * kStarting)[0];
+    const GameStart best = StartsWithin(*GameToSearch(game), budget, kStarting, 2 * kStarting)[0];
     played = best.game;
     PriorityState state(played);
     PlayOn(state, best.intent);

@@ -191,6 +191,7 @@ void WriteOwnGame(const Game& game, std::string& out) {
   WriteBytes(options.min_buffer_bytes, out);
   WriteBytes(options.bytes_weight, out);
   WriteBytes(options.time_weight, out);
+  WriteBytes(options.exact_stalls, out);
   WriteBytes(forbidden, out);
 }
 
@@ -203,6 +204,7 @@ absl::StatusOr<std::shared_ptr<const Game>> ReadOwnGame(
     MG_RETURN_IF_ERROR(ReadBytes(in, options.min_buffer_bytes));
     MG_RETURN_IF_ERROR(ReadBytes(in, options.bytes_weight));
     MG_RETURN_IF_ERROR(ReadBytes(in, options.time_weight));
+    MG_RETURN_IF_ERROR(ReadBytes(in, options.exact_stalls));
     MG_RETURN_IF_ERROR(ReadBytes(in, forbidden));
     for (const int64_t access : forbidden) options.forbidden.emplace_back(access);
   }

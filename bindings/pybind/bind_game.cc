@@ -33,7 +33,8 @@ std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<const ProgramHandle> progra
                                      double keep_free, const std::vector<int32_t>& forbidden,
                                      const std::vector<int32_t>& required, uint64_t seed,
                                      const std::string& kind, int candidates, double bytes_weight,
-                                     double time_weight, std::optional<int64_t> main_bytes) {
+                                     double time_weight, std::optional<int64_t> main_bytes,
+                                     bool exact_stalls) {
   GameOptions options;
   if (main_bytes) {
     if (*main_bytes < 1) {
@@ -46,6 +47,7 @@ std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<const ProgramHandle> progra
   options.candidates = candidates;
   options.bytes_weight = bytes_weight;
   options.time_weight = time_weight;
+  options.exact_stalls = exact_stalls;
   if (actions != "full" && actions != "paper") {
     Raise(absl::InvalidArgumentError("actions: found '" + actions + "', allowed: 'full', 'paper'"));
   }
@@ -254,10 +256,10 @@ void BindGame(py::module_& module) {
                       int64_t min_buffer_bytes, double keep_free,
                       const std::vector<int32_t>& forbidden, const std::vector<int32_t>& required,
                       uint64_t seed, const std::string& game, int candidates, double bytes_weight,
-                      double time_weight, std::optional<int64_t> main_bytes) {
+                      double time_weight, std::optional<int64_t> main_bytes, bool exact_stalls) {
             return MakeGame(program, hardware, actions, min_buffer_bytes, keep_free, forbidden,
-                            required, seed, game, candidates, bytes_weight, time_weight,
-                            main_bytes);
+                            required, seed, game, candidates, bytes_weight, time_weight, main_bytes,
+                            exact_stalls);
           }),
           py::arg("program").none(false), py::arg("hardware") = py::none(),
           py::arg("actions") = "full", py::arg("min_buffer_bytes") = int64_t{16 << 10},
@@ -265,6 +267,7 @@ void BindGame(py::module_& module) {
           py::arg("required") = std::vector<int32_t>{}, py::arg("seed") = uint64_t{0},
           py::arg("game") = "time", py::arg("candidates") = 4, py::arg("bytes_weight") = 1.0,
           py::arg("time_weight") = 1.0, py::arg("main_bytes") = py::none(),
+          py::arg("exact_stalls") = false,
           "game: 'time' asks about each access in the order of time; 'priority' shows the most "
           "important open runs of accesses, `candidates` of them (1 to 51), and an action takes "
           "one and says how it is served; a run's importance is what it saves / "
@@ -272,6 +275,8 @@ void BindGame(py::module_& module) {
           "the order of instructions first, and then is the priority game (`candidates` up to 47). "
           "main_bytes: the most main memory that an order may need, as "
           "Program.main_memory['total_bytes'] counts it; the program's own order's if None. "
+          "exact_stalls: in the priority game, schedules the copies at each decision, so that its "
+          "saving has all stalls; else it has a lower bound, and the last decision the rest. "
           "hardware: the program's own if None. actions: 'full', or 'paper' without COPY_EARLY. "
           "min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the "
           "capacity that is left free. forbidden: indices of accesses that must be served from "
@@ -316,6 +321,9 @@ void BindGame(py::module_& module) {
           [](const GameHandle& g) { return g.game->options().min_buffer_bytes; },
           "Smaller buffers stay in main memory, and the game does not ask about them.")
       .def_property_readonly(
+          "exact_stalls", [](const GameHandle& g) { return g.game->options().exact_stalls; },
+          "Whether each decision of the priority game has all stalls in its saving.")
+      .def_property_readonly(
           "max_decisions", [](const GameHandle& g) { return g.game->max_decisions(); },
           "An upper limit of the length of a game.")
       .def_property_readonly(
@@ -331,7 +339,8 @@ void BindGame(py::module_& module) {
                 options.keep_free, NumbersOf(options.forbidden), NumbersOf(options.required),
                 g.seed, GameKindName(options.kind), options.candidates, options.bytes_weight,
                 options.time_weight,
-                options.main_bytes > 0 ? std::optional(options.main_bytes) : std::nullopt);
+                options.main_bytes > 0 ? std::optional(options.main_bytes) : std::nullopt,
+                options.exact_stalls);
           },
           [](const py::tuple& state) {
             const py::object make = py::type::of<GameHandle>();

@@ -66,13 +66,17 @@ inline constexpr int kMaxScheduleCandidates =
 
 struct GameOptions {
   GameKind kind = GameKind::kTime;
-  // The next three are of the priority game, and of the schedule game. So many runs are shown at a
+  // The next four are of the priority game, and of the schedule game. So many runs are shown at a
   // time, 1 to 51; in the schedule game 1 to 47.
   int candidates = 4;
   // The importance of a run is what it saves / (its bytes^bytes_weight * the time that it is
   // held^time_weight), each weight in [0, 2]. With 1 and 1 the best use of space comes first, with
   // 0 and 0 the largest saving.
   double bytes_weight = 1.0, time_weight = 1.0;
+  // Schedules the copies at each decision that places a residence, so that it saves what the
+  // latency would change if nothing else were placed. Else a decision counts a lower bound of the
+  // stalls, which takes less time, and the last decision makes up the difference.
+  bool exact_stalls = false;
   // Of the schedule game: the most main memory that an order may need, as
   // MainMemoryOf(program).total_bytes() counts it (schedule/main_memory.h). 0: what the program's
   // own order needs.

@@ -117,6 +117,7 @@ void ToWire(const mallocgame::GameOptions& options, GameOptions* wire) {
   wire->set_candidates(options.candidates);
   wire->set_bytes_weight(options.bytes_weight);
   wire->set_time_weight(options.time_weight);
+  wire->set_exact_stalls(options.exact_stalls);
   if (options.kind == GameKind::kSchedule) wire->set_main_bytes(options.main_bytes);
 }
 
@@ -143,6 +144,7 @@ absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire)
   options.candidates = static_cast<int>(wire.candidates());
   options.bytes_weight = wire.bytes_weight();
   options.time_weight = wire.time_weight();
+  options.exact_stalls = wire.exact_stalls();
   return options;
 }
 

@@ -216,8 +216,7 @@ class ScheduleSolver {
   void MakeStarts(const MemoryLimit& limit) {
     const FollowedPlan followed{result_.placed.plan, result_.placed.decided};
     // Only games with the options of the problem: the base of all orders is one game.
-    const std::shared_ptr<const Game> shown =
-        GameShowing(*PriorityGameOf(*problem_.game), kMaxCandidates);
+    const std::shared_ptr<const Game> shown = GameToSearch(*PriorityGameOf(*problem_.game));
     base_ = shown;
     auto starts = PriorityStarts(*shown, &followed, deadline_.Share(kStarts));
     const auto fits = [&](const GameStart& start) {

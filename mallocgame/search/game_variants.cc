@@ -32,6 +32,13 @@ std::shared_ptr<const Game> GameShowing(const Game& game, int candidates) {
   return GameWith(game, options);
 }
 
+std::shared_ptr<const Game> GameToSearch(const Game& game) {
+  if (!game.options().exact_stalls) return GameShowing(game, kMaxCandidates);
+  GameOptions options = game.options();
+  options.exact_stalls = false;
+  return GameShowing(*GameWith(game, options), kMaxCandidates);
+}
+
 std::shared_ptr<const Game> TimeGameOf(const Game& game) { return OfKind(game, GameKind::kTime); }
 
 std::shared_ptr<const Game> PriorityGameOf(const Game& game) {

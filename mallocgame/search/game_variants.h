@@ -16,6 +16,10 @@ std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& option
 // as it is.
 std::shared_ptr<const Game> GameShowing(const Game& game, int candidates);
 
+// The same game for a search that asks for latencies at the ends of games: it shows all candidates
+// that it can, and takes no time for exact stalls on the way.
+std::shared_ptr<const Game> GameToSearch(const Game& game);
+
 // The same game as a time game, and as a priority game.
 std::shared_ptr<const Game> TimeGameOf(const Game& game);
 std::shared_ptr<const Game> PriorityGameOf(const Game& game);

@@ -95,6 +95,7 @@ GameOptions DrawOptions(const Program& program, GameKind kind, Rng& rng) {
   }
   options.bytes_weight = 0.25 * rng.Below(9);
   options.time_weight = 0.25 * rng.Below(9);
+  options.exact_stalls = rng.Below(4) == 0;
   options.min_buffer_bytes = rng.Below(2) == 0 ? 0 : 16 << 10;
   options.paper_actions = rng.Below(4) == 0;
   options.keep_free = rng.Below(4) == 0 ? 0.25 : 0.0;

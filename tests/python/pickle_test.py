@@ -46,6 +46,7 @@ def test_a_game_keeps_its_options():
     order = again(mg.Game(program, game="priority", candidates=2, bytes_weight=0.5, time_weight=2))
     first = mg.Game(program, game="priority", candidates=2, bytes_weight=0.5, time_weight=2)
     assert order.num_actions == first.num_actions == 10
+    assert again(mg.Game(program, game="priority", exact_stalls=True)).exact_stalls
     asked = [one.initial_state().asked_about() for one in (order, first)]
     assert asked[0] == asked[1] != mg.Game(program, game="priority").initial_state().asked_about()
 

@@ -120,6 +120,7 @@ TEST_CASE("random games on random programs replay, with every option") {
       if (i % 6 == 2) options.main_bytes = int64_t{1} << 40;
       options.bytes_weight = 0.5 * (i % 5);
       options.time_weight = 0.25 * (i % 9);
+      options.exact_stalls = i % 4 == 3;
     }
     if (i % 7 == 0 && !program->accesses().empty()) options.forbidden = {AccessId(0)};
     const auto game = Game::Create(program, testing::TestHardware(16), options);

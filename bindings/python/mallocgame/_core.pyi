@@ -453,6 +453,7 @@ class Game:
         bytes_weight: float = 1.0,
         time_weight: float = 1.0,
         main_bytes: int | None = None,
+        exact_stalls: bool = False,
     ) -> None:
         """Makes a game.
 
@@ -462,7 +463,9 @@ class Game:
         held^time_weight), each weight in [0, 2]. "schedule" decides the order of instructions
         first, and then is the priority game (`candidates` up to 47). main_bytes: the most main
         memory that an order may need, as Program.main_memory["total_bytes"] counts it; None is what
-        the program's own order needs.
+        the program's own order needs. exact_stalls: in the priority game, schedules the copies at
+        each decision, so that its saving has all stalls; else it has a lower bound, and the last
+        decision the rest.
 
         hardware: None is the program's own. actions: "full", or "paper" without COPY_EARLY.
         min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the capacity
@@ -508,6 +511,9 @@ class Game:
     @property
     def min_buffer_bytes(self) -> int:
         """Smaller buffers stay in main memory and are not asked about."""
+    @property
+    def exact_stalls(self) -> bool:
+        """Whether each decision of the priority game has all stalls in its saving."""
     @property
     def max_decisions(self) -> int:
         """An upper limit of the length of a game."""

@@ -27,6 +27,7 @@ DEFAULTS: dict[str, Any] = {
     "min_buffer_bytes": 16 << 10,
     "keep_free": 0.0,
     "main_bytes": None,
+    "exact_stalls": False,
 }
 
 

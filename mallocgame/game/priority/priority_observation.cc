@@ -343,8 +343,9 @@ void PriorityObserver::WriteActions(const PriorityState& state, const ActionSet&
   for (const int action : legal) {
     const size_t candidate = action / kActionModes;
     const auto mode = static_cast<Mode>(action % kActionModes);
-    // Early saves what Late saves, which is the action before it.
-    if (mode != Mode::kEarly || !legal.Has(action - 1)) saved = state.SavingOf(action);
+    // Without exact stalls Early saves what Late saves, which is the action before it.
+    if (mode != Mode::kEarly || !legal.Has(action - 1) || game_.options().exact_stalls)
+      saved = state.SavingOf(action);
     float* row = out + action * kActionColumns;
     row[ActionColumn("legal")] = 1.0F;
     if (mode == Mode::kSkip || mode == Mode::kSplit) continue;

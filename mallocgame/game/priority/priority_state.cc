@@ -207,12 +207,10 @@ void PriorityState::Decide(int action) {
     Count(placed, 1);
     UpdateStalls(placed);
     Forget(placed);
-    latency_ = arrangement_.compute_ps() + stall_;
+    if (game_->options().exact_stalls) stall_ = Schedule().Run(arrangement_);
   }
-  if (IsTerminal()) {
-    stall_ = Schedule().Run(arrangement_);
-    latency_ = arrangement_.compute_ps() + stall_;
-  }
+  if (IsTerminal()) stall_ = Schedule().Run(arrangement_);
+  latency_ = arrangement_.compute_ps() + stall_;
 }
 
 PriorityState::Placing PriorityState::PlacingOf(size_t candidate, Mode mode) const {
@@ -222,10 +220,21 @@ PriorityState::Placing PriorityState::PlacingOf(size_t candidate, Mode mode) con
   return {&run.preloaded, 0};
 }
 
+// The latency with one more residence, if nothing else were placed.
+int64_t PriorityState::LatencyWith(const Placing& placing) const {
+  // Scratch space of the thread.
+  static thread_local Arrangement arrangement(arrangement_);
+  arrangement = arrangement_;
+  MG_CHECK(arrangement.Place(*placing.planned, placing.begin));
+  return arrangement.compute_ps() + Schedule().Run(arrangement);
+}
+
 int64_t PriorityState::SavingOf(int action) const {
   const auto mode = static_cast<Mode>(action % kActionModes);
   if (mode == Mode::kSkip || mode == Mode::kSplit) return 0;
-  const PlannedResidence& planned = *PlacingOf(action / kActionModes, mode).planned;
+  const Placing placing = PlacingOf(action / kActionModes, mode);
+  if (game_->options().exact_stalls) return latency_ - LatencyWith(placing);
+  const PlannedResidence& planned = *placing.planned;
   const GameTables& tables = tables_->arrangement.tables;
   const auto of = tables_->arrangement.decisions_of(planned.buffer);
   const int64_t copy_ps = tables.buffers[planned.buffer].copy_ps;

@@ -22,8 +22,8 @@
 // When no run is open the game is over, and the copies are scheduled: the one that is needed first
 // in front, each part as early as the channel and the bytes at its place allow (copy_schedule.h).
 // So every game ends in a valid plan. Before, latency_ps() counts as stalls what the channel can't
-// serve in time even if the bytes at each place were free; the last decision's saving makes up the
-// difference.
+// serve in time even if the bytes at each place were free, and the last decision's saving makes up
+// the difference; or with GameOptions::exact_stalls those of the copies scheduled so far.
 #ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_STATE_H_
 #define MALLOCGAME_GAME_PRIORITY_PRIORITY_STATE_H_
 
@@ -150,6 +150,7 @@ class PriorityState final : public Position {
   void Forget(const PlannedResidence& placed);
   void Count(const PlannedResidence& placed, int sign);
   Tick EvictionDueAt(const PlannedResidence& placed) const;
+  int64_t LatencyWith(const Placing& placing) const;
   void UpdateStalls(const PlannedResidence& placed);
 
   std::shared_ptr<const Game> game_;
@@ -160,7 +161,8 @@ class PriorityState final : public Position {
   std::array<int32_t, kMaxCandidates> candidates_;
   size_t num_candidates_ = 0;
   // For each tick: the time of the copies that must be done behind it, those of its segment only;
-  // for each segment the least stall that follows in one run of the program.
+  // for each segment the least stall that follows in one run of the program. Their sum is stall_,
+  // unless the copies are scheduled.
   std::vector<int64_t> due_ps_;
   std::vector<int64_t> stall_of_;
   ChannelSlack slack_;

@@ -79,7 +79,7 @@ void AnnealOn(GameStart& best, Budget& budget, Rng& rng) {
 void AnnealPriorityGame(const Game& own_game, Budget& budget) {
   Rng rng(budget.seed(), 5);
   // The more candidates a game shows, the more orders can be played.
-  const std::shared_ptr<const Game> shown = GameShowing(own_game, kMaxCandidates);
+  const std::shared_ptr<const Game> shown = GameToSearch(own_game);
   std::vector<GameStart> starts = StartsWithin(*shown, budget, kTrying / 4, kTrying / 2);
   KeepBest(*shown, budget.limited() ? kTriedStarts : 1, starts);
   const double begin = budget.Progress();

@@ -45,6 +45,7 @@ std::shared_ptr<const Game> RuleGameOf(const Game& game) {
   GameOptions options = game.options();
   options.kind = GameKind::kPriority;
   options.candidates = 1;
+  options.exact_stalls = false;  // The rules weigh the lower bound.
   options.min_buffer_bytes = std::min(options.min_buffer_bytes, kSmallBufferBytes);
   return GameWith(game, options);
 }

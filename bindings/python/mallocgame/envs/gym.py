@@ -76,7 +76,7 @@ class MallocGameEnv(gymnasium.Env):
     runs, or "schedule", which decides the order of instructions before.
     bytes_weight, time_weight: what makes a run of the priority game important; as Game's.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
-    min_buffer_bytes, keep_free, main_bytes: as Game's.
+    min_buffer_bytes, keep_free, main_bytes, exact_stalls: as Game's.
     prices: "compiler", those that the program has, or "calibrated", as calibrated() makes them.
     reward: "saved", the share of the all-main latency; or "score", of levels only (docs/levels.md).
     render_mode: "ansi" (text) or "rgb_array" (a picture of fast memory, time by address).
@@ -107,6 +107,7 @@ class MallocGameEnv(gymnasium.Env):
         min_buffer_bytes: int = 16 << 10,
         keep_free: float = 0.0,
         main_bytes: int | None = None,
+        exact_stalls: bool = False,
         prices: str = "compiler",
         reward: str = "saved",
         render_mode: str | None = None,
@@ -123,6 +124,7 @@ class MallocGameEnv(gymnasium.Env):
             min_buffer_bytes=min_buffer_bytes,
             keep_free=keep_free,
             main_bytes=main_bytes,
+            exact_stalls=exact_stalls,
         )
         self.games = [one.game for one in several]
         self._names = [one.name for one in several]

@@ -113,6 +113,7 @@ class VectorEnv(GymnasiumVectorEnv):
         min_buffer_bytes: int = 16 << 10,
         keep_free: float = 0.0,
         main_bytes: int | None = None,
+        exact_stalls: bool = False,
         prices: str = "compiler",
         reward: str = "saved",
         assign: str = "drawn",
@@ -143,6 +144,7 @@ class VectorEnv(GymnasiumVectorEnv):
             min_buffer_bytes=min_buffer_bytes,
             keep_free=keep_free,
             main_bytes=main_bytes,
+            exact_stalls=exact_stalls,
         )
         self.games = [one.game for one in several]
         self._names = np.array([one.name for one in several], dtype=object)
