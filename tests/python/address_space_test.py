@@ -12,7 +12,12 @@ import pytest
     [
         ("JAX", 1500, "from mallocgame.xla.lowering import lower; lower(abs, 1.0)"),
         ("SciPy", 400, "from mallocgame._levels.scores import load_rliable; load_rliable()"),
-        ("Torch", 600, "from mallocgame.agents import muzero_settings; muzero_settings()"),
+        pytest.param(
+            "Torch",
+            600,
+            "from mallocgame.agents import muzero_settings; muzero_settings()",
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_too_little_address_space_for_a_library_is_told(library, megabytes, code):

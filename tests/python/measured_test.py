@@ -97,6 +97,7 @@ def test_a_tiny_function_is_captured_and_priced(tmp_path):
     assert any("| all | 1 |" in line for line in predict.tables([row], lambda _: 6.0, "x"))
 
 
+@pytest.mark.full  # It needs SciPy.
 def test_the_fit_writes_the_figures_that_the_library_reads():
     fit = module("fit")
     text = fit.figures_text([], {"speed": 0.9, "kernel": 0.6})

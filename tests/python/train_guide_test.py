@@ -62,7 +62,9 @@ def test_maskable_ppo(tmp_path):
     assert "after 3072 steps" in output  # It learns after each 1024.
 
 
-@pytest.mark.parametrize("script", ["sb3_levels.py", "sb3_dqn_levels.py"])
+@pytest.mark.parametrize(
+    "script", ["sb3_levels.py", pytest.param("sb3_dqn_levels.py", marks=pytest.mark.weekly)]
+)
 def test_from_levels_to_a_judged_submission(script, tmp_path):
     pytest.importorskip(
         "sb3_contrib", reason="sb3_contrib isn't installed: pip install 'mallocgame[rl]'"
