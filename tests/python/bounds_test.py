@@ -186,8 +186,8 @@ def test_a_bound_that_is_stopped_at_once_still_holds(name):
 
 
 def test_recorded_bounds_and_suites():
-    with open(f"{mg.__path__[0]}/programs/suites.json", encoding="utf-8") as file:
-        recorded = json.load(file)
+    bundled = pathlib.Path(mg.__file__).parent / "programs" / "suites.json"
+    recorded = json.loads(bundled.read_text(encoding="utf-8"))
     assert sorted(recorded["programs"]) == mg.program_names() == suite("all")
     with open(SOURCE_ROOT / "benchmarks/quality/tables/suites.csv", newline="") as file:
         table = {row[0]: row[1:4] for row in csv.reader(file)}

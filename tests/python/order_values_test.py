@@ -19,6 +19,8 @@ from xla_programs import SHAPE, jax
 import mallocgame as mg
 import mallocgame.xla as mgx
 
+pytestmark = pytest.mark.full
+
 jnp, lax = jax.numpy, jax.lax
 MODULES = pathlib.Path(__file__).parents[2] / "benchmarks/programs/hlo/core"
 # An instruction of the schedule: the callers, and its name. A loop stands there twice: its entry,
@@ -420,7 +422,6 @@ def check_program(name: str, compiler: mgx.Compiler, count: int) -> int:
     return wrong + wrong_bare
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("name", OVERWRITTEN[:2])
 def test_some_orders_compute_the_same(name, compiler):
     assert check_program(name, compiler, 10) > 0
