@@ -3,6 +3,7 @@
 python docs/make_pictures.py needs matplotlib, playwright and Chromium.
 """
 
+import csv
 import pathlib
 import shutil
 import sys
@@ -21,7 +22,8 @@ from mallocgame import plots, viewer
 from mallocgame.plots import style
 from mallocgame.plots.style import residence_kinds
 
-IMAGES = pathlib.Path(__file__).resolve().parent / "images"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+IMAGES = ROOT / "docs" / "images"
 PROGRAM = "llama_1b_decode_8l_b4_kv1024.tpu_v4i"
 FILMED = "mlp_train_adam_b512.tpu_v6e"
 # Kinds of residences differ by their hatching too, for readers and printers without colours.
@@ -435,6 +437,39 @@ def show_comparison(page: Page) -> None:
     page.locator("#differences-list button").first.hover()
 
 
+def curves_picture(path: pathlib.Path) -> None:
+    """Scores of learners as they learn, from the table of learning_curves.py."""
+    with (ROOT / "benchmarks/quality/tables/learning_curves.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    curves: dict[tuple[str, str], dict[int, list[float]]] = {}
+    for row in rows:
+        of_level = curves.setdefault((row["learner"], row["level"]), {})
+        of_level.setdefault(int(row["steps_epochs_or_rounds"]), []).append(float(row["score"]))
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = Figure(figsize=(10, 3.3), layout="constrained")
+        left, middle, right = figure.subplots(1, 3)
+
+        def draw(axes, name: str, learner: str, level: str) -> None:
+            own = sorted(curves[learner, level].items())
+            (line,) = axes.plot([at for at, _ in own], [np.mean(of) for _, of in own], label=name)
+            low, high = ([pick(of) for _, of in own] for pick in (min, max))
+            axes.fill_between([at for at, _ in own], low, high, alpha=0.25, color=line.get_color())
+            if level != "all":
+                greedy = curves["greedy", level][0][0]
+                axes.axhline(greedy, linestyle=":", color=line.get_color())
+
+        for level in sorted(level for learner, level in curves if learner == "PPO"):
+            draw(left, level, "PPO", level)
+        left.set(title="PPO on one level", xlabel="steps", ylabel="score", ylim=(-1, 1.1))
+        for axes, learner, of in ((middle, "cloning", "epochs"), (right, "improved", "rounds")):
+            draw(axes, learner, learner, "all")
+            axes.axhline(curves["greedy", "all"][0][0], linestyle=":", label="greedy")
+            axes.set(title=learner.capitalize(), xlabel=of, ylim=(0.4, 1))
+        for axes in (left, middle, right):
+            axes.legend(fontsize="small", loc="lower right")
+        figure.savefig(path)
+
+
 def page_pictures(executable: str) -> None:
     program = mg.load_program(PROGRAM)
     log = mg.record(mg.solve(program, solver="greedy"))
@@ -470,6 +505,7 @@ def main() -> None:
     game_film(IMAGES / "game.gif")
     compare_picture(IMAGES / "compare.png")
     levels_picture(IMAGES / "levels-gap.png")
+    curves_picture(IMAGES / "learning-curves.png")
     page_pictures(executable)
 
 

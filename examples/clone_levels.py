@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from torch.nn import Linear, ReLU
 from torch.nn.functional import cross_entropy
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import mallocgame as mg
 from mallocgame.observation import COMPACT
 
 MODES = 5  # the actions; the last numbers of an observation say which are legal
 TEMPERATURE = 1.0  # of modes that are drawn
-HELD_OUT = ("autoencoder", "convolution", "iterative")  # families that say when to stop
 
 
 def demonstrate(level: mg.Level, games: int = 1000) -> list[np.ndarray]:
@@ -84,39 +84,42 @@ def clone(
     batch: int = 512,
     watch: Callable[[int, torch.nn.Module], object] = lambda epoch, policy: None,
 ) -> torch.nn.Module:
-    """Returns the policy of the epoch that fits the held-out families best.
+    """Returns a policy, whose weights are averages over the last steps.
 
     without: levels that have this in their name are left out. watch: is called after each epoch.
     """
-    family = {level.name: level.family for level in mg.levels("train")}
-    families = np.array([family[name] for name in data[3].tolist()])
     kept = np.array([not without or without not in name for name in data[3].tolist()])
-    observed, chosen, numbers = (part[kept[data[2]]] for part in data[:3])
-    own = families[numbers]
-    held = np.isin(own, HELD_OUT)
-    # A family counts by its levels, however long their games are.
-    levels, decisions = Counter(families[kept].tolist()), Counter(own.tolist())
-    weights = torch.tensor([levels[one] / decisions[one] for one in own[~held].tolist()])
-    rows, modes = (torch.from_numpy(part[~held]) for part in (observed, chosen))
-    held_rows, held_modes = (torch.from_numpy(part[held]) for part in (observed, chosen))
+    rows, modes, numbers = (torch.from_numpy(part[kept[data[2]]]) for part in data[:3])
+    weights = family_weights(data[3][kept], data[3][numbers])
     policy = network(rows.shape[1])
+    average = AveragedModel(policy, multi_avg_fn=get_ema_multi_avg_fn(0.997))
     optimizer = torch.optim.AdamW(policy.parameters())
     steps = epochs * -(-len(rows) // batch)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps)
-    best, least = {}, float("inf")
     for epoch in range(1, epochs + 1):
+        losses = []
         for some in torch.multinomial(weights, len(rows), replacement=True).split(batch):
             optimizer.zero_grad()
-            cross_entropy(logits(policy, rows[some].float()), modes[some]).backward()
+            loss = cross_entropy(logits(policy, rows[some].float()), modes[some])
+            loss.backward()
             optimizer.step()
             schedule.step()
-        loss = cross_entropy(logits(policy, held_rows.float()), held_modes).item()
-        print(f"epoch {epoch}: held-out loss {loss:.4f}", flush=True)
-        watch(epoch, policy)
-        if loss < least:
-            best, least = {name: one.clone() for name, one in policy.state_dict().items()}, loss
-    policy.load_state_dict(best)
-    return policy
+            average.update_parameters(policy)
+            losses.append(loss.item())
+        print(f"epoch {epoch}: loss {np.mean(losses):.4f}", flush=True)
+        watch(epoch, average.module)
+    return average.module
+
+
+def family_weights(levels: np.ndarray, decisions: np.ndarray) -> torch.Tensor:
+    """Returns a weight for each decision: a family counts by its levels, however long their games.
+
+    levels, and of each decision its level: names.
+    """
+    family = {level.name: level.family for level in mg.levels("train")}
+    own = [family[name] for name in decisions.tolist()]
+    count, length = Counter(family[name] for name in levels.tolist()), Counter(own)
+    return torch.tensor([count[one] / length[one] for one in own])
 
 
 @torch.no_grad()

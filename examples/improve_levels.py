@@ -2,29 +2,31 @@
 
 It plays several games of a level, and learns to decide as in those that are faster than their mean.
 
-    python examples/improve_levels.py FOLDER POLICY [--seed 0] [--split validation] [--rounds 10]
-                                      [--hold-out]
+    python examples/improve_levels.py FOLDER POLICY [--seed 0] [--split validation] [--rounds 120]
 
 POLICY is the policy.pt of clone_levels.py. Its demonstrations are imitated on beside.
 """
 
 import argparse
+import itertools
 import pathlib
-from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from clone_levels import HELD_OUT, MODES, load_policy, logits, write_plans
+from clone_levels import MODES, family_weights, load_policy, logits, write_plans
 from torch.nn.functional import cross_entropy, log_softmax
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import mallocgame as mg
 from mallocgame.observation import COMPACT
 
-LEVELS, GAMES = 24, 12  # in a round: so many levels, and games of each
+LEVELS, GAMES, EPOCHS = 48, 8, 2  # in a round: so many levels, games of each, and epochs
 TEMPERATURE = 0.5  # of the modes that are drawn
-RATE, BATCH, CLIP, IMITATION = 3e-4, 1024, 0.2, 0.2
+RATE, BATCH, CLIP, IMITATION = 3e-4, 2048, 0.2, 0.2
 STAKE = 1.01  # levels on which the best known plan is 1 % faster than greedy's, or more
+LONGEST = 700  # accesses; a round waits for its longest game
 WORST = -1.0  # A score below it counts as this.
 
 
@@ -70,19 +72,22 @@ def play_and_tell(
 
 
 def improve(
-    policy: torch.nn.Module, data: list[np.ndarray], seed: int, rounds: int, hold_out: bool
+    policy: torch.nn.Module,
+    data: list[np.ndarray],
+    seed: int,
+    rounds: int,
+    watch: Callable[[int, torch.nn.Module], object] = lambda number, policy: None,
 ) -> torch.nn.Module:
-    """Changes the policy. data: of clone_levels.demonstrations()."""
+    """Returns a better policy, whose weights are averages over the last steps.
+
+    data: of clone_levels.demonstrations(). watch: is called after each round.
+    """
     chance = np.random.default_rng(seed)
-    without = HELD_OUT if hold_out else ()
     levels = [level for level in mg.levels("train", scored=True) if level.gain >= STAKE]
-    levels = [level for level in levels if level.family not in without]
-    family = {level.name: level.family for level in mg.levels("train")}
-    own = np.array([family[name] for name in data[3].tolist()])[data[2]]
-    shown = ~np.isin(own, without)
-    rows, modes = (torch.from_numpy(part[shown]) for part in data[:2])
-    count, decisions = Counter(level.family for level in levels), Counter(own.tolist())
-    weights = torch.tensor([count[one] / decisions[one] for one in own[shown].tolist()])
+    levels = [level for level in levels if level.features["accesses"] < LONGEST]
+    rows, modes = (torch.from_numpy(part) for part in data[:2])
+    weights = family_weights(data[3], data[3][data[2]])
+    average = AveragedModel(policy, multi_avg_fn=get_ema_multi_avg_fn(0.99))
     optimizer = torch.optim.AdamW(policy.parameters(), lr=RATE)
     for number in range(rounds):
         for group in optimizer.param_groups:
@@ -98,7 +103,8 @@ def improve(
         lengths = np.bincount(told.games, minlength=len(ends))
         worth = better.ravel()[told.games] / np.sqrt(lengths[told.games])
         worth = torch.from_numpy((worth * np.sqrt(lengths.mean())).astype(np.float32))
-        for some in torch.randperm(len(worth)).split(BATCH):
+        batches = [torch.randperm(len(worth)).split(BATCH) for _ in range(EPOCHS)]
+        for some in itertools.chain.from_iterable(batches):
             likely = log_softmax(logits(policy, told.observations[some]) / TEMPERATURE, 1)
             now = likely.gather(1, told.modes[some, None])[:, 0]
             ratio = (now - told.likelihoods[some]).exp()
@@ -109,8 +115,10 @@ def improve(
             (IMITATION * imitation - gain.mean()).backward()
             torch.nn.utils.clip_grad_norm_(policy.parameters(), 0.5)
             optimizer.step()
+            average.update_parameters(policy)
         print(f"round {number + 1}: score {found.mean():.3f}, {len(worth)} decisions", flush=True)
-    return policy
+        watch(number + 1, average.module)
+    return average.module
 
 
 if __name__ == "__main__":
@@ -120,12 +128,11 @@ if __name__ == "__main__":
     parser.add_argument("--demonstrations", type=pathlib.Path, default="demonstrations.npz")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--split", action="append", choices=("validation", "test"))
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--hold-out", action="store_true", help="families that cloning holds out")
+    parser.add_argument("--rounds", type=int, default=120)
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(options.seed)
     data = list(np.load(options.demonstrations).values())
     given = load_policy(options.policy)
-    policy = improve(given, data, options.seed, options.rounds, options.hold_out)
+    policy = improve(given, data, options.seed, options.rounds)
     write_plans(policy, options.folder, options.split or ["validation"])

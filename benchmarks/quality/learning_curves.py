@@ -1,19 +1,22 @@
-"""Writes how learners improve: MaskablePPO on three levels, and cloning by epochs.
+"""Writes how learners improve: MaskablePPO on three levels, cloning, and learning from own games.
 
     python benchmarks/quality/learning_curves.py DEMONSTRATIONS [--ppo-steps 20480] [--epochs 6]
-        [--seeds 3] > benchmarks/quality/tables/learning_curves.csv
+        [--rounds 120] [--seeds 3] > benchmarks/quality/tables/learning_curves.csv
 
 PPO learns on a level of `validation` in the fine game, with 16 environments; its score is that of
 one game of the most likely actions. The levels are those with 2 % at stake, as far apart in the
-list as they can be. Cloning is examples/clone_levels.py on DEMONSTRATIONS, its file; its score is
-the interquartile mean on levels of `validation` with 2 % at stake. `greedy` is greedy in the same
-game. Needs mallocgame[rl,agents,benchmark].
+list as they can be. Cloning is examples/clone_levels.py on DEMONSTRATIONS, its file, and improved
+is examples/improve_levels.py from there; their score is the interquartile mean on levels of
+`validation` with 2 % at stake. `greedy` is greedy in the same game. Needs
+mallocgame[rl,agents,benchmark].
 """
 
 import argparse
 import contextlib
+import functools
 import pathlib
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -28,8 +31,9 @@ from mallocgame.sb3 import SB3VecEnv
 
 sys.path.insert(0, str(EXAMPLES))
 from clone_levels import clone, play
+from improve_levels import improve
 
-EVERY = 2048  # steps of PPO between two scores
+EVERY, EVERY_ROUND = 2048, 10  # steps of PPO, and rounds, between two scores
 
 
 def row(*cells: object) -> None:
@@ -83,12 +87,13 @@ def main() -> None:
     parser.add_argument("demonstrations", type=pathlib.Path)
     parser.add_argument("--ppo-steps", type=int, default=20_480)
     parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=120)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
     levels = [level for level in mg.levels("validation") if level.gain >= 1.02]
     games = [level.game(**mg.FINE_GAME) for level in levels]
-    row("learner", "level", "seed", "steps_or_epochs", "score")
+    row("learner", "level", "seed", "steps_epochs_or_rounds", "score")
 
     greedy = [mg.solve(game, "greedy", seconds=0).report.latency_ps for game in games]
     scores = [score(level, ps) or 0.0 for level, ps in zip(levels, greedy, strict=True)]
@@ -102,16 +107,20 @@ def main() -> None:
     data = list(np.load(options.demonstrations).values())
     for seed in range(options.seeds):
 
-        def watch(epoch: int, policy: torch.nn.Module, seed: int = seed) -> None:
-            ends = play(policy, games)
-            told = zip(levels, ends, strict=True)
+        def tell(name: str, number: int, policy: torch.nn.Module, seed: int = seed) -> None:
+            told = zip(levels, play(policy, games), strict=True)
             found = [score(level, end.latency_ps) or 0.0 for level, end in told]
             mean = interquartile_mean(np.array([found])).mean
-            print(f"cloning,all,{seed},{epoch},{mean:.4f}", file=sys.__stdout__, flush=True)
+            print(f"{name},all,{seed},{number},{mean:.4f}", file=sys.__stdout__, flush=True)
+
+        def rounds(number: int, policy: torch.nn.Module, tell: Callable = tell) -> None:
+            if number % EVERY_ROUND == 0:
+                tell("improved", number, policy)
 
         torch.manual_seed(seed)
         with contextlib.redirect_stdout(sys.stderr):
-            clone(data, epochs=options.epochs, watch=watch)
+            policy = clone(data, epochs=options.epochs, watch=functools.partial(tell, "cloning"))
+            improve(policy, data, seed, options.rounds, rounds)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ def test_from_plans_to_a_judged_submission(tmp_path):
         "rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]"
     )
     output = cloned("first", tmp_path)
-    losses = [float(loss) for loss in re.findall(r"held-out loss (\S+)", output)]
+    losses = [float(loss) for loss in re.findall(r"loss (\S+)", output)]
     assert min(losses) < losses[0]
     name, *arguments = output.splitlines()[-1].split()
     assert name == "mallocgame"

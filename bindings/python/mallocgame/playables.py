@@ -32,14 +32,15 @@ DEFAULTS: dict[str, Any] = {
 
 
 #: Settings of the fine game, in which the leaderboard's policies play. It asks about one run at a
-#: time, of small buffers too, in an order that fits most levels: ``MallocGameEnv(level,
-#: **FINE_GAME)``, ``level.game(**FINE_GAME)``.
+#: time, of small buffers too, in an order that fits most levels, and tells stalls as they arise:
+#: ``MallocGameEnv(level, **FINE_GAME)``, ``level.game(**FINE_GAME)``.
 FINE_GAME: dict[str, Any] = {
     "game": "priority",
     "candidates": 1,
     "min_buffer_bytes": 512,
     "bytes_weight": 0.0,
     "time_weight": 0.5,
+    "exact_stalls": True,
 }
 
 
