@@ -198,18 +198,19 @@ void PriorityState::Decide(int action) {
   decided_.push_back({index, mode, latency_, stall_});
   actions_.push_back(static_cast<uint8_t>(action));
   SetOpen(index, false);
+  const bool places = mode != Mode::kSkip && mode != Mode::kSplit;
   if (mode == Mode::kSplit) {
     for (const int32_t part : run.parts) {
       if (part >= 0) SetOpen(part, true);
     }
-  } else if (mode != Mode::kSkip) {
+  } else if (places) {
     const PlannedResidence& placed = arrangement_.placed().back();
     Count(placed, 1);
     UpdateStalls(placed);
     Forget(placed);
-    if (game_->options().exact_stalls) stall_ = Schedule().Run(arrangement_);
   }
-  if (IsTerminal()) stall_ = Schedule().Run(arrangement_);
+  if (IsTerminal() || (places && game_->options().exact_stalls))
+    stall_ = Schedule().Run(arrangement_);
   latency_ = arrangement_.compute_ps() + stall_;
 }
 

@@ -84,9 +84,9 @@ void CheckDamagedCheckpoints(const std::string& saved, const Load& load) {
   };
   std::string other_version = saved;
   const std::string number = std::to_string(Checkpoint::kFormatVersion);
-  other_version.replace(other_version.find("checkpoint " + number), 11 + number.size(),
-                        "checkpoint 9");
-  says(other_version, "another version: found 'mallocgame " + agent + " checkpoint 9");
+  const std::string other = "checkpoint " + std::to_string(Checkpoint::kFormatVersion + 1);
+  other_version.replace(other_version.find("checkpoint " + number), 11 + number.size(), other);
+  says(other_version, "another version: found 'mallocgame " + agent + " " + other);
   for (const std::string& bytes :
        {std::string(), std::string("MGP1 something else"), "mallocgame other checkpoint " + number})
     says(bytes, "not a checkpoint of the " + agent + " agent");
