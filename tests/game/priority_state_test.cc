@@ -124,6 +124,38 @@ TEST_CASE("with exact stalls every position has the latency of its plan") {
   CHECK(more > 100);  // A lower bound isn't always exact.
 }
 
+TEST_CASE("exact stalls are the same whether or not they were asked for on the way") {
+  Rng rng(11);
+  int64_t unasked = 0;
+  for (int n = 0; n < 300; ++n) {
+    const auto any = RandomGame(rng);
+    GameOptions options = any->options();
+    options.exact_stalls = true;
+    const auto game = *Game::Create(any->shared_program(), any->hardware(), options);
+    PriorityState asked(game), other(game);
+    while (!asked.IsTerminal()) {
+      const int action = RandomAction(asked, rng);
+      if (rng.Below(3) == 0) {  // what is known of an action here must not count elsewhere
+        for (const int one : other.legal_actions()) other.SavingOf(one);
+      }
+      if (rng.Below(3) == 0 && other.num_decisions() > 0) {
+        const int last = other.actions().back();
+        other.Undo();
+        REQUIRE(other.TryApply(last));
+      }
+      const int64_t before = asked.latency_ps();
+      REQUIRE(asked.Apply(action).ok());
+      REQUIRE(asked.decided().back().latency_ps == before);
+      REQUIRE(other.TryApply(action));
+      unasked += other.decided().back().stall_ps < 0;
+      if (rng.Below(3) == 0) REQUIRE(other.latency_ps() == asked.latency_ps());
+    }
+    for (; asked.num_decisions() > 0; asked.Undo(), other.Undo())
+      REQUIRE(other.latency_ps() == asked.latency_ps());
+  }
+  CHECK(unasked > 1000);
+}
+
 TEST_CASE("Undo takes back every decision of the priority game, and clones are independent") {
   Rng rng(2);
   for (int n = 0; n < 300; ++n) {

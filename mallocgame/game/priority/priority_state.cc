@@ -33,8 +33,7 @@ PriorityState::PriorityState(const std::shared_ptr<const Game>& game)
 PriorityState::PriorityState(std::shared_ptr<const Game> game, const PriorityTables& tables)
     : game_(std::move(game)), tables_(&tables), arrangement_(tables_->arrangement),
       open_(tables_->runs.size() / 64 + 1), due_ps_(game_->program().ticks() + 1),
-      stall_of_(tables_->segment_begin.size()), slack_(tables_->segment_begin),
-      latency_(game_->all_main_ps()) {
+      stall_of_(tables_->segment_begin.size()), slack_(tables_->segment_begin) {
   for (Tick t = 0; t < game_->program().ticks(); ++t) {
     const int32_t segment = tables_->segment_of[t];
     if ((t - tables_->segment_begin[segment]) % ChannelSlack::kBlock == 0)
@@ -178,24 +177,26 @@ bool PriorityState::TryApply(int action) {
   if (action < 0 || action >= game_->num_actions()) return false;
   const auto mode = static_cast<Mode>(action % kActionModes);
   const int32_t index = candidates_[action / kActionModes];
+  const int64_t compute_ps = arrangement_.compute_ps();
   if (index < 0 || !Serve(index, mode)) return false;
-  Decide(action);
+  Decide(action, compute_ps);
   return true;
 }
 
 bool PriorityState::TryApply(int action, const PlannedResidence& placed) {
   if (placed.preload && arrangement_.preloads() >= game_->hardware().max_preloads) return false;
+  const int64_t compute_ps = arrangement_.compute_ps();
   arrangement_.PlaceAt(placed, placed.begin, placed.offset);
-  Decide(action);
+  Decide(action, compute_ps);
   return true;
 }
 
-// Notes the decision, whose residence has been placed.
-void PriorityState::Decide(int action) {
+// Notes the decision, whose residence has been placed; `compute_ps` is of before that.
+void PriorityState::Decide(int action, int64_t compute_ps) {
   const auto mode = static_cast<Mode>(action % kActionModes);
   const int32_t index = candidates_[action / kActionModes];
   const Run& run = tables_->runs[index];
-  decided_.push_back({index, mode, latency_, stall_});
+  decided_.push_back({index, mode, stall_ < 0 ? -1 : compute_ps + stall_, stall_});
   actions_.push_back(static_cast<uint8_t>(action));
   SetOpen(index, false);
   const bool places = mode != Mode::kSkip && mode != Mode::kSplit;
@@ -209,10 +210,22 @@ void PriorityState::Decide(int action) {
     UpdateStalls(placed);
     Forget(placed);
   }
-  if (IsTerminal() || (places && game_->options().exact_stalls))
-    stall_ = Schedule().Run(arrangement_);
-  latency_ = arrangement_.compute_ps() + stall_;
+  if (!game_->options().exact_stalls) {
+    if (IsTerminal()) stall_ = ScheduledStall();
+  } else if (places) {
+    stall_ = KnownStallWith(action);
+  }
+  stall_with_.clear();
 }
+
+// With the action, if it has been asked about at this position; else -1.
+int64_t PriorityState::KnownStallWith(int action) const {
+  const auto known = std::find_if(stall_with_.begin(), stall_with_.end(),
+                                  [action](const auto& one) { return one.first == action; });
+  return known == stall_with_.end() ? -1 : known->second;
+}
+
+int64_t PriorityState::ScheduledStall() const { return Schedule().Run(arrangement_); }
 
 PriorityState::Placing PriorityState::PlacingOf(size_t candidate, Mode mode) const {
   const Run& run = tables_->runs[candidates_[candidate]];
@@ -222,19 +235,24 @@ PriorityState::Placing PriorityState::PlacingOf(size_t candidate, Mode mode) con
 }
 
 // The latency with one more residence, if nothing else were placed.
-int64_t PriorityState::LatencyWith(const Placing& placing) const {
+int64_t PriorityState::LatencyWith(int action, const Placing& placing) const {
   // Scratch space of the thread.
   static thread_local Arrangement arrangement(arrangement_);
   arrangement = arrangement_;
   MG_CHECK(arrangement.Place(*placing.planned, placing.begin));
-  return arrangement.compute_ps() + Schedule().Run(arrangement);
+  int64_t stall_ps = KnownStallWith(action);
+  if (stall_ps < 0) {
+    stall_ps = Schedule().Run(arrangement);
+    stall_with_.emplace_back(action, stall_ps);
+  }
+  return arrangement.compute_ps() + stall_ps;
 }
 
 int64_t PriorityState::SavingOf(int action) const {
   const auto mode = static_cast<Mode>(action % kActionModes);
   if (mode == Mode::kSkip || mode == Mode::kSplit) return 0;
   const Placing placing = PlacingOf(action / kActionModes, mode);
-  if (game_->options().exact_stalls) return latency_ - LatencyWith(placing);
+  if (game_->options().exact_stalls) return latency_ps() - LatencyWith(action, placing);
   const PlannedResidence& planned = *placing.planned;
   const GameTables& tables = tables_->arrangement.tables;
   const auto of = tables_->arrangement.decisions_of(planned.buffer);
@@ -285,8 +303,8 @@ int64_t PriorityState::FreePs(Tick begin, Tick end) const {
 
 absl::StatusOr<int64_t> PriorityState::Apply(int action) {
   if (IsTerminal()) return absl::FailedPreconditionError("the game is over: no run is open");
-  const int64_t before = latency_;
-  if (TryApply(action)) return before - latency_;
+  const int64_t before = latency_ps();
+  if (TryApply(action)) return before - latency_ps();
   std::string legal;
   for (const int other : legal_actions()) absl::StrAppend(&legal, legal.empty() ? "" : ", ", other);
   return absl::InvalidArgumentError(absl::StrCat("action ", action, " (", game_->ActionText(action),
@@ -310,8 +328,8 @@ void PriorityState::Undo() {
     Forget(placed);
   }
   SetOpen(last.run, true);
-  latency_ = last.latency_ps;
   stall_ = last.stall_ps;
+  stall_with_.clear();
   decided_.pop_back();
   actions_.pop_back();
 }
@@ -386,9 +404,9 @@ std::string PriorityState::ToString() const {
   const Program& program = game_->program();
   std::string text = absl::StrFormat(
       "%s on %s, decision %d, latency %.3f us (all main %.3f us), stall %.3f us, %d residences\n",
-      program.name(), game_->hardware().name, num_decisions(), static_cast<double>(latency_) * 1e-6,
-      static_cast<double>(game_->all_main_ps()) * 1e-6, static_cast<double>(stall_) * 1e-6,
-      arrangement_.placed().size());
+      program.name(), game_->hardware().name, num_decisions(),
+      static_cast<double>(latency_ps()) * 1e-6, static_cast<double>(game_->all_main_ps()) * 1e-6,
+      static_cast<double>(stall_ps()) * 1e-6, arrangement_.placed().size());
   if (IsTerminal()) return absl::StrCat(text, "game over\n");
   const ActionSet legal = legal_actions();
   for (size_t i = 0; i < candidates().size() && candidates_[i] >= 0; ++i) {

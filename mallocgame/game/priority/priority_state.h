@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -73,7 +74,7 @@ class PriorityState final : public Position {
   int64_t SavingOf(int action) const override;
   void Undo() override;
   absl::Span<const uint8_t> actions() const override { return actions_; }
-  int64_t latency_ps() const override { return latency_; }
+  int64_t latency_ps() const override { return arrangement_.compute_ps() + stall_ps(); }
   Plan ToPlan() const override;
   std::string ToString() const override;
 
@@ -94,7 +95,7 @@ class PriorityState final : public Position {
   struct Decided {
     int32_t run;
     Mode mode;
-    int64_t latency_ps, stall_ps;  // before the decision
+    int64_t latency_ps, stall_ps;  // before the decision; -1: with exact stalls, nobody had asked
   };
   absl::Span<const Decided> decided() const { return decided_; }
   bool IsOpen(int32_t run) const { return open_[run / 64] >> run % 64 & 1; }
@@ -113,7 +114,10 @@ class PriorityState final : public Position {
   const Profile& wanted_copies() const { return wanted_copies_; }
   const PriorityTables& tables() const { return *tables_; }
   const Arrangement& arrangement() const { return arrangement_; }
-  int64_t stall_ps() const { return stall_; }
+  int64_t stall_ps() const {
+    if (stall_ < 0) stall_ = ScheduledStall();
+    return stall_;
+  }
   // The time of the copies that must be done behind the instruction at `tick`, in one pass.
   int64_t due_ps(Tick tick) const { return due_ps_[tick]; }
   // The time that the instructions [begin, end) of one segment leave to copies, less what is due
@@ -143,14 +147,16 @@ class PriorityState final : public Position {
   const Considered& ConsideredOf(size_t candidate) const;
   bool MaySkip(int32_t index) const;
   bool Serve(int32_t index, Mode mode);
-  void Decide(int action);
+  void Decide(int action, int64_t compute_ps);
   void SetOpen(int32_t run, bool open);
   void AddCandidate(int32_t run);
   void RemoveCandidate(int32_t run);
   void Forget(const PlannedResidence& placed);
   void Count(const PlannedResidence& placed, int sign);
   Tick EvictionDueAt(const PlannedResidence& placed) const;
-  int64_t LatencyWith(const Placing& placing) const;
+  int64_t ScheduledStall() const;
+  int64_t KnownStallWith(int action) const;
+  int64_t LatencyWith(int action, const Placing& placing) const;
   void UpdateStalls(const PlannedResidence& placed);
 
   std::shared_ptr<const Game> game_;
@@ -169,7 +175,10 @@ class PriorityState final : public Position {
   Profile wanted_space_, wanted_copies_;
   std::vector<Decided> decided_;
   std::vector<uint8_t> actions_;
-  int64_t latency_ = 0, stall_ = 0;
+  // -1: it is that of the copies as they are scheduled, which nobody has asked for yet.
+  mutable int64_t stall_ = 0;
+  // With exact stalls: that of actions which have been asked about at this position.
+  mutable std::vector<std::pair<int, int64_t>> stall_with_;
   mutable std::array<Considered, kMaxCandidates> considered_;
   mutable bool any_considered_ = false;  // else there is nothing in considered_
 };
