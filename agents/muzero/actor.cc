@@ -46,11 +46,9 @@ class MuZeroActor final : public Actor {
 
 absl::StatusOr<std::string> PlayDemonstrations(const TrainingProblem& problem, const Config& config,
                                                uint64_t seed, const std::atomic<bool>* cancel) {
-  MG_ASSIGN_OR_RETURN(const auto game,
-                      Game::Create(problem.program, problem.hardware, config.game_options()));
-  const Plan* xla_plan = problem.xla_plan ? &*problem.xla_plan : nullptr;
+  MG_ASSIGN_OR_RETURN(auto game, GameOf(problem, config));
   MG_ASSIGN_OR_RETURN(const Demonstrations demonstrations,
-                      DemonstrationsFor({game, xla_plan}, config, seed, cancel));
+                      DemonstrationsFor(problem, std::move(game), config, seed, cancel));
   // What was ended early would be other demonstrations.
   if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
   std::string out;

@@ -128,8 +128,8 @@ class MuZeroAgent final : public Agent {
     if (player.latency_ps < planner.result.report.latency_ps) {
       MG_ASSIGN_OR_RETURN(planner.result, ResultOf(*game, game, player.actions));
     }
-    MG_ASSIGN_OR_RETURN(Task task,
-                        Task::Create(game, config_.observation_options(), player.actions));
+    MG_ASSIGN_OR_RETURN(Task task, Task::Create(game, config_.observation_options(),
+                                                BaselineAmong(demonstrations, config_).actions));
     planner.result.curve.clear();
     Solving solving(limits, deadline, std::move(planner.result));
     solving.Note();
@@ -150,7 +150,7 @@ class MuZeroAgent final : public Agent {
   absl::StatusOr<SolveResult> Baseline(const std::shared_ptr<const Game>& asked,
                                        const std::atomic<bool>* cancel) const override {
     MG_ASSIGN_OR_RETURN(const auto game, OwnGame(asked));
-    MG_ASSIGN_OR_RETURN(const Demonstration baseline, BaselineOf(game, cancel));
+    MG_ASSIGN_OR_RETURN(const Demonstration baseline, BaselineOf(game, config_, seed_, cancel));
     MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(*game, game, baseline.actions));
     result.found_by = baseline.result.found_by;
     result.evaluations = 1;
@@ -247,26 +247,13 @@ class MuZeroAgent final : public Agent {
     return results;
   }
 
-  absl::StatusOr<Demonstration> BaselineOf(const std::shared_ptr<const Game>& game,
-                                           const std::atomic<bool>* cancel) const {
-    MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
-                        AskDemonstrators({game, nullptr}, 0, seed_, cancel));
-    if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
-    MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations,
-                        Demonstrate(*game, std::move(results)));
-    const auto best =
-        std::min_element(demonstrations.begin(), demonstrations.end(),
-                         [](const auto& a, const auto& b) { return a.latency_ps < b.latency_ps; });
-    return std::move(*best);
-  }
-
   absl::StatusOr<std::shared_ptr<const Task>> TaskOf(const std::shared_ptr<const Game>& game,
                                                      const std::atomic<bool>* cancel) const {
     {
       const std::lock_guard lock(mutex_);
       if (last_task_ != nullptr && last_task_->shared_game() == game) return last_task_;
     }
-    MG_ASSIGN_OR_RETURN(Demonstration baseline, BaselineOf(game, cancel));
+    MG_ASSIGN_OR_RETURN(Demonstration baseline, BaselineOf(game, config_, seed_, cancel));
     MG_ASSIGN_OR_RETURN(
         Task made, Task::Create(game, config_.observation_options(), std::move(baseline.actions)));
     auto task = std::make_shared<const Task>(std::move(made));

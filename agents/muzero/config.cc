@@ -27,6 +27,7 @@ const training::SettingsTable<Config>& Table() {
                     {"candidates", &Config::candidates},
                     {"paper_actions", &Config::paper_actions},
                     {"min_buffer_bytes", &Config::min_buffer_bytes},
+                    {"baseline", &Config::baseline},
                     {"neighbours", &Config::neighbours},
                     {"ticks_back", &Config::ticks_back},
                     {"ticks_ahead", &Config::ticks_ahead},

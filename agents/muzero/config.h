@@ -76,6 +76,10 @@ struct Config {
   Setting<int> min_buffer_bytes = {
       16 << 10, 0, 1 << 30,
       "Size in bytes below which a buffer stays in main memory without a decision."};
+  Setting<std::string> baseline = {
+      "best", "best|greedy",
+      "The game that is seen beside a position, and that returns are counted over: the best of "
+      "greedy, rent, styles and xla-heuristic, which play dozens, or greedy's, which is one."};
   Setting<int> neighbours = {8, 0, 1024,
                              "Number of accesses before and after the current one in the "
                              "observation; in the other games "

@@ -35,6 +35,8 @@ struct Player {
   bool plays_time_games = false;  // also where the problem's game is a priority game
 };
 
+bool SeesGreedy(const Config& config) { return config.baseline == "greedy"; }
+
 bool IsPriorityGame(const Game& game) { return game.options().kind == GameKind::kPriority; }
 
 int DecisionsOfAGame(const Game& game) {
@@ -100,16 +102,21 @@ bool HasDecisions(const Game& game) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,
-                                                          double anneal_decisions, uint64_t seed,
-                                                          const std::atomic<bool>* cancel) {
+// The problem that they are asked to solve: of a schedule game, the priority game.
+SolveProblem PlacementOf(const SolveProblem& problem) {
   SolveProblem placement = problem;
   if (problem.game->options().kind == GameKind::kSchedule)
     placement.game = PriorityGameOf(*problem.game);
+  return placement;
+}
+
+absl::StatusOr<std::vector<SolveResult>> Ask(const std::vector<Player>& players,
+                                             const SolveProblem& placement, uint64_t seed,
+                                             const std::atomic<bool>* cancel) {
   std::vector<SolveResult> results;
-  for (const Player& player : PlayersOf(placement, anneal_decisions)) {
+  for (const Player& player : players) {
     SolveProblem played = placement;
-    if (player.plays_time_games) played.game = TimeGameOf(*problem.game);
+    if (player.plays_time_games) played.game = TimeGameOf(*placement.game);
     SolveLimits limits;
     limits.seconds = 0;
     limits.evaluations = player.evaluations;
@@ -119,6 +126,26 @@ absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& pr
     results.push_back(std::move(result));
   }
   return results;
+}
+
+absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,
+                                                          double anneal_decisions, uint64_t seed,
+                                                          const std::atomic<bool>* cancel) {
+  const SolveProblem placement = PlacementOf(problem);
+  return Ask(PlayersOf(placement, anneal_decisions), placement, seed, cancel);
+}
+
+absl::StatusOr<Demonstration> BaselineOf(const std::shared_ptr<const Game>& game,
+                                         const Config& config, uint64_t seed,
+                                         const std::atomic<bool>* cancel) {
+  const SolveProblem placement = PlacementOf({game, nullptr});
+  std::vector<Player> players = PlayersOf(placement, 0);
+  if (SeesGreedy(config)) players.resize(1);
+  MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results, Ask(players, placement, seed, cancel));
+  if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
+  MG_ASSIGN_OR_RETURN(const std::vector<Demonstration> found,
+                      Demonstrate(*game, std::move(results)));
+  return BaselineAmong(found, config);
 }
 
 absl::Status AddPriorityStarts(const Game& game, const Deadline& deadline,
@@ -168,13 +195,27 @@ absl::StatusOr<std::vector<Demonstration>> Demonstrate(const Game& game,
   return demonstrations;
 }
 
-absl::StatusOr<Demonstrations> DemonstrationsFor(const SolveProblem& problem, const Config& config,
-                                                 uint64_t seed, const std::atomic<bool>* cancel) {
+const Demonstration& BaselineAmong(absl::Span<const Demonstration> demonstrations,
+                                   const Config& config) {
+  if (SeesGreedy(config)) return demonstrations.front();
+  return *std::min_element(
+      demonstrations.begin(), demonstrations.end(),
+      [](const auto& a, const auto& b) { return a.latency_ps < b.latency_ps; });
+}
+
+absl::StatusOr<Demonstrations> DemonstrationsFor(const TrainingProblem& problem,
+                                                 std::shared_ptr<const Game> game,
+                                                 const Config& config, uint64_t seed,
+                                                 const std::atomic<bool>* cancel) {
+  const Plan* xla_plan = problem.xla_plan ? &*problem.xla_plan : nullptr;
   MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
-                      AskDemonstrators(problem, config.demonstration_decisions,
+                      AskDemonstrators({game, xla_plan}, config.demonstration_decisions,
                                        MixSeeds(seed, kDemonstrationStream), cancel));
-  MG_RETURN_IF_ERROR(AddPriorityStarts(*problem.game, Deadline(0, cancel), results));
-  Demonstrations demonstrations = {MostPromising(problem.game, results), {}};
+  if (!problem.own_game) {
+    MG_RETURN_IF_ERROR(AddPriorityStarts(*game, Deadline(0, cancel), results));
+    game = MostPromising(game, results);
+  }
+  Demonstrations demonstrations = {std::move(game), {}};
   MG_ASSIGN_OR_RETURN(demonstrations.all, Demonstrate(*demonstrations.game, std::move(results)));
   return demonstrations;
 }

@@ -13,12 +13,13 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "agents/muzero/config.h"
+#include "agents/muzero/problem.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace mallocgame::muzero {
 
-// What greedy, rent, styles and xla-heuristic find; of a schedule game at the program's own order,
+// What greedy, rent, styles and xla-heuristic find, in this order; of a schedule game at the program's own order,
 // in the priority game. Unless `anneal_decisions` is 0, it adds that of annealing over games with
 // so many decisions in total, and XLA's plan where problem.xla_plan is given. The results depend on
 // the seed only, unless `cancel`, which may be null, ends it early.
@@ -52,16 +53,27 @@ struct Demonstration {
 absl::StatusOr<std::vector<Demonstration>> Demonstrate(const Game& game,
                                                        std::vector<SolveResult> results);
 
+// The baseline by the setting of that name: greedy's, which is the first, or the fastest.
+const Demonstration& BaselineAmong(absl::Span<const Demonstration> demonstrations,
+                                   const Config& config);
+
+// The baseline of a game that nobody has demonstrated yet. The rest as of AskDemonstrators.
+absl::StatusOr<Demonstration> BaselineOf(const std::shared_ptr<const Game>& game,
+                                         const Config& config, uint64_t seed,
+                                         const std::atomic<bool>* cancel);
+
 // What the training on a program begins with.
 struct Demonstrations {
   std::shared_ptr<const Game> game;  // the one to play: MostPromising
   std::vector<Demonstration> all;    // in that game; at least one
 };
 
-// Plays them. `seed` is the trainer's; the results depend on it only, unless `cancel`, which may be
-// null, ends it early.
-absl::StatusOr<Demonstrations> DemonstrationsFor(const SolveProblem& problem, const Config& config,
-                                                 uint64_t seed, const std::atomic<bool>* cancel);
+// Plays them, beginning with `game`, GameOf the problem. `seed` is the trainer's; the results depend
+// on it only, unless `cancel`, which may be null, ends it early.
+absl::StatusOr<Demonstrations> DemonstrationsFor(const TrainingProblem& problem,
+                                                 std::shared_ptr<const Game> game,
+                                                 const Config& config, uint64_t seed,
+                                                 const std::atomic<bool>* cancel);
 
 // Demonstrations as bytes and back, of a program and with the settings of whoever wrote them.
 // InvalidArgument: the bytes are damaged. Of the results plan, report and found_by come back.

@@ -184,29 +184,33 @@ void Task::WriteBaseline(const Position& position, float* out) const {
 
 void WriteOwnGame(const Game& game, std::string& out) {
   const GameOptions& options = game.options();
-  if (options.kind == GameKind::kTime) return;
-  std::vector<int64_t> forbidden;
-  for (const AccessId access : options.forbidden)
-    forbidden.push_back(static_cast<int64_t>(access.index()));
-  WriteBytes(options.min_buffer_bytes, out);
   WriteBytes(options.bytes_weight, out);
   WriteBytes(options.time_weight, out);
   WriteBytes(options.exact_stalls, out);
-  WriteBytes(forbidden, out);
+  WriteBytes(options.main_bytes, out);
+  WriteBytes(options.min_buffer_bytes, out);
+  WriteBytes(options.keep_free, out);
+  for (const std::vector<AccessId>* accesses : {&options.forbidden, &options.required}) {
+    std::vector<int64_t> numbers;
+    for (const AccessId access : *accesses) numbers.push_back(static_cast<int64_t>(access.index()));
+    WriteBytes(numbers, out);
+  }
 }
 
 absl::StatusOr<std::shared_ptr<const Game>> ReadOwnGame(
     absl::string_view& in, const std::shared_ptr<const Program>& program, const Hardware& hardware,
     const Config& config) {
   GameOptions options = config.game_options();
-  if (options.kind != GameKind::kTime) {
-    std::vector<int64_t> forbidden;
-    MG_RETURN_IF_ERROR(ReadBytes(in, options.min_buffer_bytes));
-    MG_RETURN_IF_ERROR(ReadBytes(in, options.bytes_weight));
-    MG_RETURN_IF_ERROR(ReadBytes(in, options.time_weight));
-    MG_RETURN_IF_ERROR(ReadBytes(in, options.exact_stalls));
-    MG_RETURN_IF_ERROR(ReadBytes(in, forbidden));
-    for (const int64_t access : forbidden) options.forbidden.emplace_back(access);
+  MG_RETURN_IF_ERROR(ReadBytes(in, options.bytes_weight));
+  MG_RETURN_IF_ERROR(ReadBytes(in, options.time_weight));
+  MG_RETURN_IF_ERROR(ReadBytes(in, options.exact_stalls));
+  MG_RETURN_IF_ERROR(ReadBytes(in, options.main_bytes));
+  MG_RETURN_IF_ERROR(ReadBytes(in, options.min_buffer_bytes));
+  MG_RETURN_IF_ERROR(ReadBytes(in, options.keep_free));
+  for (std::vector<AccessId>* accesses : {&options.forbidden, &options.required}) {
+    std::vector<int64_t> numbers;
+    MG_RETURN_IF_ERROR(ReadBytes(in, numbers));
+    for (const int64_t access : numbers) accesses->emplace_back(access);
   }
   return Game::Create(program, hardware, options);
 }

@@ -91,8 +91,8 @@ class Task {
   double unit_ps_ = 1;
 };
 
-// A game that is played instead of the one of the config's options, as bytes and back, without its
-// program: a priority game has weights of importance of its own, and may leave out buffers.
+// A game as bytes and back, without its program, and without what the config says of it: its kind,
+// its number of candidates, and whether it has the paper's actions.
 void WriteOwnGame(const Game& game, std::string& out);
 absl::StatusOr<std::shared_ptr<const Game>> ReadOwnGame(
     absl::string_view& in, const std::shared_ptr<const Program>& program, const Hardware& hardware,

@@ -61,8 +61,7 @@ class MuZeroTrainer final : public Trainer {
 
   absl::Status Initialise() {
     for (const TrainingProblem& problem : problems_) {
-      MG_ASSIGN_OR_RETURN(auto game,
-                          Game::Create(problem.program, problem.hardware, config_.game_options()));
+      MG_ASSIGN_OR_RETURN(auto game, GameOf(problem, config_));
       const std::unique_ptr<Position> position = game->Start();
       PlayForced(*position);
       if (position->IsTerminal()) {
@@ -329,8 +328,7 @@ class MuZeroTrainer final : public Trainer {
     const auto count = static_cast<int>(problems_.size());
     std::vector<absl::StatusOr<Demonstrations>> found(problems_.size());
     pool_.Run(count, 1, [&](int i, int) {
-      const Plan* xla_plan = problems_[i].xla_plan ? &*problems_[i].xla_plan : nullptr;
-      found[i] = DemonstrationsFor({games_[i], xla_plan}, config_, seed_, cancel);
+      found[i] = DemonstrationsFor(problems_[i], games_[i], config_, seed_, cancel);
     });
     std::vector<Demonstrations> all;
     for (auto& demonstrations : found) {
@@ -345,11 +343,8 @@ class MuZeroTrainer final : public Trainer {
     for (size_t i = 0; i < problems_.size(); ++i) {
       games_[i] = demonstrations[i].game;
       std::vector<Demonstration>& all = demonstrations[i].all;
-      const auto best = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
-        return a.latency_ps < b.latency_ps;
-      });
-      MG_ASSIGN_OR_RETURN(Task task,
-                          Task::Create(games_[i], config_.observation_options(), best->actions));
+      MG_ASSIGN_OR_RETURN(Task task, Task::Create(games_[i], config_.observation_options(),
+                                                  BaselineAmong(all, config_).actions));
       tasks_.push_back(std::move(task));
       for (Demonstration& demonstration : all) {
         const auto end = *PlayActions(*games_[i], demonstration.actions);

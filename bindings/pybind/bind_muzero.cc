@@ -3,8 +3,12 @@
 #include <pybind11/stl.h>
 
 #include <atomic>
+#include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "agents/muzero/actor.h"
@@ -26,15 +30,29 @@ namespace mallocgame::python {
 
 namespace {
 
-// A program and the hardware to train it on.
-using Problem = std::tuple<std::string, std::shared_ptr<ProgramHandle>, std::optional<Hardware>>;
+// What is trained on, by its name: a program, on a hardware or its own, or a game.
+using Problem =
+    std::tuple<std::string,
+               std::variant<std::shared_ptr<ProgramHandle>, std::shared_ptr<GameHandle>>,
+               std::optional<Hardware>>;
+
+std::shared_ptr<const ProgramHandle> ProgramOf(const Problem& problem) {
+  const auto& played = std::get<1>(problem);
+  if (const auto* game = std::get_if<std::shared_ptr<GameHandle>>(&played)) return (*game)->program;
+  return std::get<std::shared_ptr<ProgramHandle>>(played);
+}
 
 std::vector<muzero::TrainingProblem> ProblemsOf(const std::vector<Problem>& problems) {
   std::vector<muzero::TrainingProblem> all;
-  for (const auto& [name, program, own_hardware] : problems) {
-    const Hardware hardware = HardwareOr(*program, own_hardware);
+  for (const Problem& problem : problems) {
+    const auto& [name, played, own_hardware] = problem;
+    const std::shared_ptr<const ProgramHandle> program = ProgramOf(problem);
+    const auto* game = std::get_if<std::shared_ptr<GameHandle>>(&played);
+    const Hardware hardware =
+        game != nullptr ? (*game)->game->hardware() : HardwareOr(*program, own_hardware);
     muzero::TrainingProblem one = {name, program->file.program, hardware, std::nullopt};
     if (const Plan* plan = program->XlaPlanFor(hardware); plan != nullptr) one.xla_plan = *plan;
+    if (game != nullptr) one.own_game = (*game)->game->options();
     all.push_back(std::move(one));
   }
   return all;
@@ -44,7 +62,7 @@ class TrainerHandle {
  public:
   TrainerHandle(const std::vector<Problem>& problems, std::unique_ptr<muzero::Trainer> trainer)
       : trainer_(std::move(trainer)) {
-    for (const auto& [name, program, hardware] : problems) programs_.push_back(program);
+    for (const Problem& problem : problems) programs_.push_back(ProgramOf(problem));
   }
 
   muzero::Trainer& trainer() { return *trainer_; }
@@ -61,8 +79,7 @@ class TrainerHandle {
     std::shared_ptr<const Game> game = result.game;
     if (game == nullptr) {
       const muzero::TrainingProblem& problem = trainer_->problems()[i];
-      game = ValueOrRaise(
-          Game::Create(problem.program, problem.hardware, trainer_->config().game_options()));
+      game = ValueOrRaise(GameOf(problem, trainer_->config()));
     }
     auto handle = std::make_shared<const GameHandle>(
         GameHandle{programs_[i], std::move(game), trainer_->seed()});

@@ -118,6 +118,32 @@ def test_levels_are_trained_on_with_their_own_hardware(tmp_path):
         agents.MuZero(level, SMALL, hardware=mg.Hardware.preset("tpu_v5e"))
 
 
+def test_games_are_trained_on_as_they_are(tmp_path):
+    level = next(one for one in mg.levels("train", scored=True) if one.features["accesses"] > 60)
+    game = level.game(**mg.FINE_GAME)
+    config = SMALL | {"game": "priority", "candidates": 3, "baseline": "greedy"}
+    trainer = agents.MuZero([game, level], config)
+    assert trainer.names == [game.program.name, level.name]
+    assert trainer.hardware == [level.hardware()] * 2
+    for _ in range(2):
+        trainer.step()
+    trainer.save(tmp_path / "games.muzero")
+    again = agents.MuZero.load(tmp_path / "games.muzero", [game, level])
+    again.step()
+    best = again.best_game(0)
+    assert best.game.exact_stalls and best.game.candidates == 3  # the agent's
+    # What is seen beside a position is greedy's game.
+    agent = trainer.agent()
+    greedy = mg.solve(game, "greedy").report.latency_ps
+    assert agent.baseline(game).report.latency_ps == greedy
+    played = agent.play(game, simulations=1)
+    assert mg.validate(game.program, played.plan, game.hardware)
+    with pytest.raises(mg.InvalidInputError, match="is a time game with 4 actions, allowed: prior"):
+        agents.MuZero(level.game(), config)
+    with pytest.raises(mg.InvalidInputError, match="found the hardware tpu_v5e, allowed: none"):
+        agents.MuZero(game, SMALL, hardware=mg.Hardware.preset("tpu_v5e"))
+
+
 def test_saved_and_loaded_it_goes_on_the_same(checkpoint, tmp_path):
     copies = [agents.MuZero.load(checkpoint, threads=threads) for threads in (1, 2)]
     for number, copy in enumerate(copies):

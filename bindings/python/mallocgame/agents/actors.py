@@ -4,12 +4,12 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mallocgame._core import Hardware, Program
+from mallocgame._core import Game, Hardware, Program
 from mallocgame._jobs import Cluster, Retrying, Shared, crew_of
 from mallocgame.agents.torch_module import torch_module
 from mallocgame.errors import InvalidInputError
 
-Problem = tuple[str, Program, Hardware | None]  # a name, a program and its hardware
+Problem = tuple[str, Program | Game, Hardware | None]  # the last is for a program
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_m
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import load_program, named, program_names
 
-Trained = Program | str | Level  # what an agent can be trained on
+Trained = Program | str | Level | Game  # what an agent can be trained on
 
 
 def muzero_settings() -> list[Setting]:
@@ -27,18 +27,19 @@ class MuZero(TorchTrainer):
     """The training of one agent on one or several programs.
 
     programs: a Program, the name of a bundled one or the path of a .mgp file, or a Level or the
-    name of a bundled one, or several of them.
+    name of a bundled one, or a Game, or several of them. A Game is played as it is, but for its
+    number of candidates; of a program it is the priority game whose weights promise most.
     config: settings by name, see muzero_settings(); those left out keep their default.
     game: "priority", "time" or "schedule", the game that it plays; the same as the setting `game`.
     tuned_from: an agent, or the path of its checkpoint, with whose networks the training begins;
     settings that are left out are the agent's.
     seed, threads: the stream of steps depends on programs, config and seed only; threads 0 is one
     for each core.
-    hardware: on which the programs run instead of their own. A level has a hardware of its own.
+    hardware: on which the programs run instead of their own. Levels and Games have their own.
 
-    InvalidInputError: a setting is none, the game is given twice, a level is to run on another
-    hardware, nothing is to be decided in one of the games, or the settings make other networks than
-    the agent has.
+    InvalidInputError: a setting is none, the game is given twice, a level or a Game is to run on
+    another hardware, a Game is of another kind, nothing is to be decided in one of the games, or
+    the settings make other networks than the agent has.
     """
 
     def __init__(
@@ -167,12 +168,12 @@ class MuZero(TorchTrainer):
     @property
     def programs(self) -> list[Program]:
         """The programs that it is trained on."""
-        return [program for _, program, _ in self._problems]
+        return [one.program if isinstance(one, Game) else one for _, one, _ in self._problems]
 
     @property
     def hardware(self) -> list[Hardware]:
         """What each of the programs runs on."""
-        return [hardware or program.hardware for _, program, hardware in self._problems]
+        return [hardware or one.hardware for _, one, hardware in self._problems]
 
     @property
     def names(self) -> list[str]:
@@ -186,20 +187,23 @@ class MuZero(TorchTrainer):
 
 
 def _problems_of(programs: Trained | Iterable[Trained], hardware: Hardware | None) -> list[Problem]:
-    given = [programs] if isinstance(programs, (Program, str, Level)) else programs
+    given = [programs] if isinstance(programs, Trained) else programs
     return [_problem_of(one, hardware) for one in given]
 
 
 def _problem_of(one: Trained, hardware: Hardware | None) -> Problem:
     if isinstance(one, str) and one not in program_names():
         one = find_level(one) or one
-    if isinstance(one, Level):
+    if isinstance(one, (Level, Game)):
+        kind, name = ("level", one.name) if isinstance(one, Level) else ("game", one.program.name)
         if hardware is not None:
             raise InvalidInputError(
-                f"level '{one.name}': found the hardware {hardware.name}, allowed: none, "
-                "because a level has its own"
+                f"{kind} '{name}': found the hardware {hardware.name}, allowed: none, "
+                f"because a {kind} has its own"
             )
-        return one.name, one.load_program(), one.hardware()
+        if isinstance(one, Game):
+            return name, one, None
+        return name, one.load_program(), one.hardware()
     if isinstance(one, Program):
         return one.name, one, hardware
     return one, load_program(one), hardware
