@@ -1,13 +1,19 @@
 """Trains policies that play one game of each level, and compares them with cheap players.
 
     python benchmarks/quality/one_game.py FOLDER [--split validation] [--stake 2] [--seeds 5]
-        [--methods greedy:fine,styles,cloning,improved,PPO,DQN] [--jobs 2]
+        [--methods greedy:fine,styles,cloning,improved,PPO,DQN,MuZero,MuZero:search,...] [--jobs 2]
 
-cloning is examples/clone_levels.py, improved is examples/improve_levels.py from the policy of
-cloning, PPO is examples/sb3_levels.py and DQN examples/sb3_dqn_levels.py, each with the seeds 0, 1
-...; they play the fine game, and so does greedy:fine. styles plays its first rule. The
-demonstrations are made once, FOLDER/demonstrations.npz. FOLDER/METHOD/SEED is a submission with the
-plans of both splits, finished when it has seconds.txt, so that it goes on where it stopped. Prints
+Methods are scripts of examples/, each with the seeds 0, 1 ...:
+
+    cloning, improved   clone_levels.py, and improve_levels.py from its policy
+    PPO, DQN            sb3_levels.py, sb3_dqn_levels.py
+    MuZero              muzero_levels.py, the policy alone, which sees greedy's game: two games
+    MuZero:search       the same agent with a search at each decision
+    EGRL:8, EGRL:64     egrl_levels.py with so many maps, each of which is a game
+
+All play the fine game, and so does greedy:fine. styles plays its first rule. The demonstrations are
+made once, FOLDER/demonstrations.npz. FOLDER/METHOD/SEED is a submission with the plans of both
+splits, finished when it has seconds.txt, so that it goes on where it stopped. Prints
 the interquartile mean of the scores (0 greedy, 1 best known) with its 95 % interval over levels and
 seeds, the same of the differences to greedy:fine and to styles, level by level, the geometric mean
 of the speed-up over greedy, and the share of games that are faster, and slower, than greedy:fine's.
@@ -38,25 +44,49 @@ from clone_levels import load_policy, play
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 FINE_GREEDY = "greedy:fine"
-CONTROLS, LEARNERS = (FINE_GREEDY, "styles"), ("cloning", "improved", "PPO", "DQN")
+CONTROLS = (FINE_GREEDY, "styles")
+# Each with the method whose result it begins with.
+LEARNERS = {
+    "cloning": None,
+    "improved": "cloning",
+    "PPO": None,
+    "DQN": None,
+    "MuZero": None,
+    "MuZero:search": "MuZero",
+    "EGRL:8": None,
+    "EGRL:64": "EGRL:8",
+}
 METHODS = (*CONTROLS, *LEARNERS)
 SPLITS = ("validation", "test")
 STEPS = {"PPO": ("sb3_levels.py", 900_000), "DQN": ("sb3_dqn_levels.py", 300_000)}
 TIMED = "seconds.txt"  # how long a method took; it is written last
 
 
+def folder_of(folder: pathlib.Path, method: str, seed: int) -> pathlib.Path:
+    return folder / method.replace(":", "_") / str(seed)
+
+
 def command(method: str, folder: pathlib.Path, seed: int) -> list[str]:
     """Returns how an example trains, and plays both splits."""
+    before = LEARNERS[method]
+    trained = folder_of(folder.parents[1], before, seed) if before else folder
     if method in STEPS:
         script, steps = STEPS[method]
         return [script, str(folder), str(steps), str(seed), *SPLITS]
     splits = [part for split in SPLITS for part in ("--split", split)]
-    kept = ["--demonstrations", str(folder.parents[1] / "demonstrations.npz")]
-    options = [*kept, "--seed", str(seed), *splits]
+    options = [str(folder), "--seed", str(seed), *splits]
+    if method == "MuZero":
+        return ["muzero_levels.py", *options]
+    if method == "MuZero:search":
+        return ["muzero_levels.py", *options, "--search", "--agent", str(trained / "agent.muzero")]
+    if method == "EGRL:8":
+        return ["egrl_levels.py", *options]
+    if method == "EGRL:64":
+        return ["egrl_levels.py", *options, "--maps", "64", "--agent", str(trained / "agent.egrl")]
+    options += ["--demonstrations", str(folder.parents[1] / "demonstrations.npz")]
     if method == "cloning":
-        return ["clone_levels.py", str(folder), *options]
-    policy = folder.parents[1] / "cloning" / str(seed) / "policy.pt"
-    return ["improve_levels.py", str(folder), str(policy), *options]
+        return ["clone_levels.py", *options]
+    return ["improve_levels.py", options[0], str(trained / "policy.pt"), *options[1:]]
 
 
 def solve(method: str, folder: pathlib.Path) -> None:
@@ -125,23 +155,21 @@ def main() -> None:
     methods = dict.fromkeys((*CONTROLS, *options.methods.split(",")))
     folders = {
         method: [
-            options.folder / method.replace(":", "_") / str(seed)
+            folder_of(options.folder, method, seed)
             for seed in range(options.seeds if method in LEARNERS else 1)
         ]
         for method in methods
     }
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        made = [
-            pool.submit(make, method, folder, seed)
-            for method in methods
-            if method != "improved"
-            for seed, folder in enumerate(folders[method])
-        ]
-        for one in made:
-            one.result()
-        improved = enumerate(folders.get("improved", []))
-        for one in [pool.submit(make, "improved", folder, seed) for seed, folder in improved]:
-            one.result()
+        for begins_with_another in (False, True):
+            made = [
+                pool.submit(make, method, folder, seed)
+                for method in methods
+                if (LEARNERS.get(method) is not None) == begins_with_another
+                for seed, folder in enumerate(folders[method])
+            ]
+            for one in made:
+                one.result()
 
     levels = [one for one in mg.levels(options.split) if one.gain >= 1 + options.stake / 100]
     greedy = np.array([level.greedy_ps for level in levels])

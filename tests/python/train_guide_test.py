@@ -79,6 +79,25 @@ def test_from_levels_to_a_judged_submission(script, tmp_path):
     assert "plans" in table and "no plan" in table
 
 
+@pytest.mark.weekly
+@pytest.mark.parametrize(
+    ("script", "short", "longer"),
+    [
+        ("muzero_levels.py", ["--seconds", "1"], ["--search"]),
+        ("egrl_levels.py", ["--train-levels", "4", "--train-maps", "40"], ["--maps", "64"]),
+    ],
+)
+def test_an_agent_plays_levels_it_has_not_seen(script, short, longer, tmp_path):
+    pytest.importorskip("torch", reason="Torch isn't installed: pip install 'mallocgame[agents]'")
+    path = str(ROOT / "examples" / script)
+    run(path, "first", *short, folder=tmp_path)
+    (agent,) = (tmp_path / "first").glob("agent.*")
+    run(path, "second", "--agent", str(agent), *longer, folder=tmp_path)
+    first, second = (latencies(tmp_path / name) for name in ("first", "second"))
+    assert len(first) == len(second) == len(mg.levels("validation"))
+    assert sum(second) < sum(first)
+
+
 def latencies(folder: pathlib.Path) -> list[int]:
     levels = mg.levels("validation")
     return [run.latency_ps for run in judge_submission(folder, levels) if not run.problem]
