@@ -29,7 +29,7 @@ SchedulePolicy::SchedulePolicy(const Game& game) : game_(&game) {
 SchedulePolicy::SchedulePolicy(const Game& game, const Plan& plan) : SchedulePolicy(game) {
   const ScheduleTables& tables = game.schedule_tables();
   std::vector<double> best;
-  std::vector<ServedAccesses> best_served;
+  Intent best_wanted;
   int64_t least = 0;
   const auto consider = [&](const UnitOrder& order) {
     RankByOrder(order);
@@ -38,17 +38,17 @@ SchedulePolicy::SchedulePolicy(const Game& game, const Plan& plan) : SchedulePol
     if (!best.empty() && position->latency_ps() >= least) return;
     least = position->latency_ps();
     best = rank_;
-    best_served = served_;
+    best_wanted = wanted_;
   };
   consider(tables.units.ProgramOrder());
   const OrderedGame& own = *tables.own;
   const Intent like = ReadPlan(*own.game, plan);
   for (size_t run = 0; run < like.size(); ++run) {
-    served_.push_back(ServedRun(*own.game, static_cast<int32_t>(run), like[run].mode,
-                                {own.own_buffer, own.own_access}));
+    wanted_.push_back(
+        OwnSegment(*own.game, static_cast<int32_t>(run), like[run].mode, own.own_access));
   }
   consider(tables.units.ProgramOrder());
-  served_ = best_served;
+  wanted_ = best_wanted;
   for (int rule = 0; rule < kListRules && !movable_.empty(); ++rule)
     consider(ListSchedule(tables.units, game.cost_model(), static_cast<ListRule>(rule)));
   rank_ = std::move(best);
@@ -85,7 +85,7 @@ const Intent& SchedulePolicy::IntentAt(const ScheduleState& state) {
   const OrderedGame& ordered = state.ordered();
   if (intent_game_ != ordered.game) {
     intent_game_ = ordered.game;
-    intent_ = IntentOf(*ordered.game, served_, {ordered.own_buffer, ordered.own_access});
+    intent_ = IntentLike(*ordered.game, wanted_, ordered.own_access);
   }
   return intent_;
 }
@@ -110,10 +110,9 @@ void SchedulePolicy::Adopt(absl::Span<const uint8_t> actions) {
     const int32_t unit = tables.first_unit[region] + tables.units.unit_of(tick);
     rank_[unit] = static_cast<double>(place);
   }
-  served_.clear();
+  wanted_.clear();
   for (const PriorityState::Decided& decided : state.placement()->decided()) {
-    served_.push_back(ServedRun(*ordered.game, decided.run, static_cast<Mode>(decided.mode),
-                                {ordered.own_buffer, ordered.own_access}));
+    wanted_.push_back(OwnSegment(*ordered.game, decided.run, decided.mode, ordered.own_access));
   }
   intent_game_ = nullptr;
 }
@@ -123,15 +122,15 @@ void SchedulePolicy::PutBefore(int32_t unit, int32_t other) {
   intent_game_ = nullptr;
 }
 
-void SchedulePolicy::Serve(const ServedAccesses& one, const ServedAccesses& other) {
-  const auto find = [this](const ServedAccesses& run) {
-    return std::find_if(served_.begin(), served_.end(), [&run](const ServedAccesses& known) {
-      return known.buffer == run.buffer && known.first == run.first && known.last == run.last;
+void SchedulePolicy::Serve(const Segment& one, const Segment& other) {
+  const auto find = [this](const Segment& run) {
+    return std::find_if(wanted_.begin(), wanted_.end(), [&run](const Segment& known) {
+      return known.first == run.first && known.last == run.last;
     });
   };
   const auto known = find(one), before = find(other);
-  if (known == served_.end()) {
-    served_.insert(before, one);
+  if (known == wanted_.end()) {
+    wanted_.insert(before, one);
   } else {
     known->mode = one.mode;
     if (before < known) std::rotate(before, known, known + 1);
@@ -140,15 +139,15 @@ void SchedulePolicy::Serve(const ServedAccesses& one, const ServedAccesses& othe
 }
 
 void SchedulePolicy::Change(Rng& rng) {
-  if (!movable_.empty() && (served_.empty() || rng.Uniform() < kOrderChanges)) {
+  if (!movable_.empty() && (wanted_.empty() || rng.Uniform() < kOrderChanges)) {
     const int32_t unit = rng.Pick(movable_), other = rng.Pick(movable_);
     rank_[unit] = rank_[other] + (rng.Below(2) == 0 ? -kBetween : kBetween);
-  } else if (!served_.empty()) {
+  } else if (!wanted_.empty()) {
     constexpr Mode kModes[] = {Mode::kSkip, Mode::kLate, Mode::kEarly, Mode::kSplit, Mode::kOpen};
     for (uint32_t n = 1 + rng.Below(kMostServices); n > 0; --n) {
-      ServedAccesses& one = served_[rng.Below(served_.size())];
+      Segment& one = wanted_[rng.Below(wanted_.size())];
       one.mode = kModes[rng.Below(std::size(kModes))];
-      if (rng.Below(2) == 0) std::swap(one, served_[rng.Below(served_.size())]);
+      if (rng.Below(2) == 0) std::swap(one, wanted_[rng.Below(wanted_.size())]);
     }
   }
   intent_game_ = nullptr;

@@ -16,7 +16,6 @@
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/schedule/units.h"
 #include "mallocgame/search/intent.h"
-#include "mallocgame/search/served.h"
 
 namespace mallocgame::mcts {
 
@@ -36,12 +35,13 @@ class SchedulePolicy final : public BasePolicy {
 
   // What it does next where the order is not decided yet.
   int OrderingAction(const ScheduleState& state) const;
-  // What it wants of the residences, in PlayOn's order. Where it wants nothing a mode is kOpen.
-  absl::Span<const ServedAccesses> served() const { return served_; }
+  // What it wants of the residences (OwnSegment), in PlayOn's order. Where it wants nothing a mode
+  // is kOpen.
+  const Intent& wanted() const { return wanted_; }
   // Single changes: `unit` stands before `other` as soon as it can (ScheduleTables::all); `one` is
   // served in its mode, and before `other` if that is another run.
   void PutBefore(int32_t unit, int32_t other);
-  void Serve(const ServedAccesses& one, const ServedAccesses& other);
+  void Serve(const Segment& one, const Segment& other);
 
  private:
   void RankByOrder(const UnitOrder& order);
@@ -52,8 +52,8 @@ class SchedulePolicy final : public BasePolicy {
   // By unit (ScheduleTables::all). Of the units that can come next that of the least rank does.
   std::vector<double> rank_;
   std::vector<int32_t> movable_;  // units with a choice
-  std::vector<ServedAccesses> served_;
-  // What served_ is at the order that was played last.
+  Intent wanted_;
+  // What wanted_ is at the order that was played last.
   std::shared_ptr<const Game> intent_game_;
   Intent intent_;
 };

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "mallocgame/game/priority/priority_tables.h"
-#include "mallocgame/search/served.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -51,7 +50,7 @@ std::shared_ptr<const Intent> ScheduleBaseline::IntentAt(const OrderedGame& orde
     }
   }
   auto intent = std::make_shared<const Intent>(
-      IntentOf(*ordered.game, policy_.served(), {ordered.own_buffer, ordered.own_access}));
+      IntentLike(*ordered.game, policy_.wanted(), ordered.own_access));
   const std::lock_guard lock(mutex_);
   if (remembered_.size() == kRememberedOrders) remembered_.pop_back();
   remembered_.insert(remembered_.begin(), {ordered.game, intent});

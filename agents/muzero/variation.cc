@@ -15,7 +15,6 @@
 #include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/search/anneal.h"
 #include "mallocgame/search/game_search.h"
-#include "mallocgame/search/served.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -237,8 +236,10 @@ class VaryingSchedule final : public Varying {
       if (state.placement() == nullptr) {
         asked.units.assign(state.shown().begin(), state.shown().end());
       } else {
+        const OrderedGame& ordered = state.ordered();
         for (const int32_t run : state.placement()->candidates()) {
-          if (run >= 0) asked.runs.push_back(Served(state, run, Mode::kOpen));
+          if (run < 0) continue;
+          asked.runs.push_back(OwnSegment(*ordered.game, run, Mode::kOpen, ordered.own_access));
         }
       }
       asked.taken = action;
@@ -279,14 +280,9 @@ class VaryingSchedule final : public Varying {
   // What a decision of the game to be varied was about.
   struct Asked {
     std::vector<int32_t> units;
-    std::vector<ServedAccesses> runs;
+    Intent runs;    // OwnSegments
     int taken = 0;  // the action
   };
-
-  static ServedAccesses Served(const ScheduleState& state, int32_t run, Mode mode) {
-    const OrderedGame& ordered = state.ordered();
-    return ServedRun(*ordered.game, run, mode, {ordered.own_buffer, ordered.own_access});
-  }
 
   // False if the proposal only turns a page, or leaves one.
   bool Want(const Proposal& proposal) {
@@ -297,7 +293,7 @@ class VaryingSchedule final : public Varying {
       return true;
     }
     const int wanted = proposal.action - kOrderingActions, taken = asked.taken - kOrderingActions;
-    ServedAccesses one = asked.runs[wanted / kActionModes];
+    Segment one = asked.runs[wanted / kActionModes];
     one.mode = static_cast<Mode>(wanted % kActionModes);
     trial_.Serve(one, asked.runs[taken / kActionModes]);
     return true;

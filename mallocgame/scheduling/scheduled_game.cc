@@ -16,35 +16,31 @@ std::vector<int32_t> Inverse(const std::vector<int32_t>& of) {
 }  // namespace
 
 ScheduledGame::ScheduledGame(const ScheduleUnits& units, const Game& base, UnitOrder order,
-                             const std::vector<ServedAccesses>& served)
+                             const Intent& decided)
     : order_(std::move(order)), ticks_(units.TicksOf(order_)), place_(Inverse(ticks_)) {
   made_ = ReorderedLegally(units.program(), ticks_);
-  base_buffer_ = Inverse(made_.buffer_of);
   base_access_ = Inverse(made_.access_of);
   game_ = base.Reordered(made_.program, ticks_, made_.access_of);
-  search_ = std::make_unique<GameSearch>(*game_, IntentOf(*game_, served, OwnOnes()));
+  search_ = std::make_unique<GameSearch>(*game_, IntentLike(*game_, decided, base_access_));
 }
 
 ScheduledGame::ScheduledGame(const ScheduleUnits& units, const Game& base, Intent intent)
     : order_(units.ProgramOrder()), ticks_(units.TicksOf(order_)), place_(Inverse(ticks_)) {
   made_.program = units.shared_program();
-  for (size_t b = 0; b < made_.program->buffers().size(); ++b)
-    made_.buffer_of.push_back(static_cast<int32_t>(b));
   for (size_t a = 0; a < made_.program->accesses().size(); ++a)
     made_.access_of.push_back(static_cast<int32_t>(a));
-  base_buffer_ = made_.buffer_of;
   base_access_ = made_.access_of;
   game_ = base.shared_from_this();
   search_ = std::make_unique<GameSearch>(*game_, std::move(intent));
 }
 
-std::vector<ServedAccesses> ScheduledGame::Served() const {
-  std::vector<ServedAccesses> served;
+Intent ScheduledGame::Decided() const {
+  Intent decided;
   for (int32_t i = 0; i < search_->decisions(); ++i) {
     const int32_t run = search_->segment(i);
-    served.push_back(ServedRun(*game_, run, search_->intent()[run].mode, OwnOnes()));
+    decided.push_back(OwnSegment(*game_, run, search_->intent()[run].mode, base_access_));
   }
-  return served;
+  return decided;
 }
 
 void ScheduledGame::TryPlacement(int64_t worse, Rng& rng) {

@@ -14,17 +14,16 @@
 #include "mallocgame/schedule/units.h"
 #include "mallocgame/search/game_search.h"
 #include "mallocgame/search/intent.h"
-#include "mallocgame/search/served.h"
 
 namespace mallocgame {
 
 class ScheduledGame {
  public:
   // Plays the priority game of `base`'s program with its instructions in `order`, and wants what
-  // `served` says, in its order. `base` is a priority game at the units' own order and must outlive
-  // this.
+  // `decided` says (OwnSegment), in its order. `base` is a priority game at the units' own order
+  // and must outlive this.
   ScheduledGame(const ScheduleUnits& units, const Game& base, UnitOrder order,
-                const std::vector<ServedAccesses>& served);
+                const Intent& decided);
   // The same at the units' own order, with a dense intent of the game itself.
   ScheduledGame(const ScheduleUnits& units, const Game& base, Intent intent);
 
@@ -37,18 +36,16 @@ class ScheduledGame {
   int64_t latency_ps() const { return search_->latency_ps(); }
   // Not behind TryPlacement.
   Plan ToPlan() const { return search_->position().ToPlan(); }
-  // What is served, in the order of the decisions.
-  std::vector<ServedAccesses> Served() const;
+  // What it decides, in its order (OwnSegment).
+  Intent Decided() const;
   // Tries one other placement, and keeps it unless it is worse by more than `worse` picoseconds.
   void TryPlacement(int64_t worse, Rng& rng);
 
  private:
-  OwnNumbers OwnOnes() const { return {base_buffer_, base_access_}; }
-
   UnitOrder order_;
   std::vector<Tick> ticks_, place_;
   ReorderedProgram made_;
-  std::vector<int32_t> base_buffer_, base_access_;  // by buffer and access of made_
+  std::vector<int32_t> base_access_;  // by access of made_
   std::shared_ptr<const Game> game_;
   std::unique_ptr<GameSearch> search_;
 };

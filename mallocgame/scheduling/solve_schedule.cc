@@ -98,14 +98,14 @@ class ScheduleAnnealing {
         lost = 0;
       } else if (++lost > kPatience) {
         lost = 0;
-        now_ = std::make_unique<ScheduledGame>(units_, base_, best_order_, best_served_);
+        now_ = std::make_unique<ScheduledGame>(units_, base_, best_order_, best_decided_);
       }
     }
   }
 
   int64_t best_ps() const { return best_ps_; }
   const UnitOrder& best_order() const { return best_order_; }
-  ScheduledGame Best() const { return {units_, base_, best_order_, best_served_}; }
+  ScheduledGame Best() const { return {units_, base_, best_order_, best_decided_}; }
   int64_t orders() const { return orders_; }
   int64_t evaluations() const { return evaluations_; }
 
@@ -113,7 +113,7 @@ class ScheduleAnnealing {
   void Keep() {
     best_ps_ = now_->latency_ps();
     best_order_ = now_->order();
-    best_served_ = now_->Served();
+    best_decided_ = now_->Decided();
   }
 
   int64_t Worse() { return static_cast<int64_t>(AcceptedLoss(temperature_, rng_)); }
@@ -130,7 +130,7 @@ class ScheduleAnnealing {
     ++evaluations_;
     if (!moved) return;
     ++orders_;
-    auto next = std::make_unique<ScheduledGame>(units_, base_, std::move(order), now_->Served());
+    auto next = std::make_unique<ScheduledGame>(units_, base_, std::move(order), now_->Decided());
     const int64_t most = now_->latency_ps() + Worse();
     const double hopeless =
         static_cast<double>(most) + kHopeless * static_cast<double>(now_->latency_ps());
@@ -148,7 +148,7 @@ class ScheduleAnnealing {
   ScheduleMoves moves_;
   std::unique_ptr<ScheduledGame> now_;
   UnitOrder best_order_;
-  std::vector<ServedAccesses> best_served_;
+  Intent best_decided_;
   int64_t best_ps_ = 0, orders_ = 0, evaluations_ = 0;
   double temperature_ = 0;
 };
@@ -156,7 +156,7 @@ class ScheduleAnnealing {
 struct Start {
   std::string name;
   UnitOrder order;
-  std::vector<ServedAccesses> served;
+  Intent decided;
   int64_t latency_ps = 0;
 };
 
@@ -225,15 +225,15 @@ class ScheduleSolver {
     const auto first = std::find_if(starts.begin(), starts.end(), fits);
     if (first != starts.end()) base_ = first->game;
     ScheduledGame own(units_, *base_, first != starts.end() ? first->intent : OpenIntent(*base_));
-    const std::vector<ServedAccesses> served = own.Served();
-    starts_.push_back({"own", own.order(), served, own.latency_ps()});
+    const Intent decided = own.Decided();
+    starts_.push_back({"own", own.order(), decided, own.latency_ps()});
     for (int rule = 0; rule < kListRules; ++rule) {
       const auto list_rule = static_cast<ListRule>(rule);
       ScheduledGame game(units_, *base_, ListSchedule(units_, base_->cost_model(), list_rule),
-                         served);
+                         decided);
       ++result_.orders;
       if (!limit.Fits(game.program())) continue;
-      starts_.push_back({ListRuleName(list_rule), game.order(), game.Served(), game.latency_ps()});
+      starts_.push_back({ListRuleName(list_rule), game.order(), game.Decided(), game.latency_ps()});
     }
     int64_t least = starts_[0].latency_ps;
     for (const Start& start : starts_) least = std::min(least, start.latency_ps);
@@ -262,7 +262,7 @@ class ScheduleSolver {
     WorkerPool(static_cast<int>(cores)).Run(static_cast<int>(chains), 1, [&](int c, int) {
       const Start& start = starts_[c % starts_.size()];
       found[c] = std::make_unique<ScheduleAnnealing>(
-          units_, *base_, limit, ScheduledGame(units_, *base_, start.order, start.served),
+          units_, *base_, limit, ScheduledGame(units_, *base_, start.order, start.decided),
           MixSeeds(limits_.seed, c));
       // More chains than cores run one after another on each.
       const size_t rounds = (chains + cores - 1) / cores;

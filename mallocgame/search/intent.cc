@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <map>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/state.h"
 
@@ -168,18 +168,37 @@ Intent ReadGame(const Position& position) {
   return decided;
 }
 
-Intent IntentLike(const Game& game, absl::Span<const Segment> decided) {
+Segment OwnSegment(const Game& game, int32_t run, Mode mode, absl::Span<const int32_t> own_access) {
+  const PriorityTables& tables = game.priority_tables();
+  const Run& one = tables.runs[run];
+  const auto own = [&](AccessId id) { return AccessId(own_access[id.index()]); };
+  const auto access = [&](int32_t i) {
+    return own(tables.arrangement.decision(one.buffer, i).access);
+  };
+  if (one.parent >= 0) return {access(one.first), access(one.last), mode};
+  AccessId first = access(one.first);
+  for (const AccessId id : game.program().accesses_of(game.tables().buffers[one.buffer].id))
+    first = std::min(first, own(id));
+  return {first, AccessId(), mode};
+}
+
+Intent IntentLike(const Game& game, absl::Span<const Segment> decided,
+                  absl::Span<const int32_t> own_access) {
   Intent intent = OpenIntent(game);
-  std::map<std::pair<AccessId, AccessId>, size_t> segments;
+  absl::flat_hash_map<std::pair<int32_t, int32_t>, size_t> segments;
+  segments.reserve(intent.size());
   for (size_t i = 0; i < intent.size(); ++i) {
-    segments[{intent[i].first, intent[i].last}] = i;
+    const Segment named = own_access.empty()
+                              ? intent[i]
+                              : OwnSegment(game, static_cast<int32_t>(i), Mode::kOpen, own_access);
+    segments.emplace(std::pair(named.first.value, named.last.value), i);
     intent[i].rank += static_cast<double>(decided.size());
   }
   double rank = 0;
   for (const Segment& segment : decided) {
-    const auto found = segments.find({segment.first, segment.last});
+    const auto found = segments.find({segment.first.value, segment.last.value});
     if (found == segments.end()) continue;
-    intent[found->second] = segment;
+    intent[found->second].mode = segment.mode;
     intent[found->second].rank = rank++;
   }
   return intent;

@@ -10,7 +10,8 @@
 //   a schedule game          none: its runs depend on the order of instructions
 //
 // The others, such as what a game decided, name some segments in the order of their decisions.
-// Accesses mean the same in all games of a program, so they say which segment is which.
+// Accesses mean the same in all games of a program, so they say which segment is which. Games at
+// other orders of instructions say it by the accesses of the program's own order (OwnSegment).
 #ifndef MALLOCGAME_SEARCH_INTENT_H_
 #define MALLOCGAME_SEARCH_INTENT_H_
 
@@ -30,7 +31,7 @@ namespace mallocgame {
 Mode ModeOf(Action action);
 
 struct Segment {
-  AccessId first, last;
+  AccessId first, last;  // `last` may be none in an OwnSegment
   Mode mode = Mode::kOpen;
   // The next three are heeded by a packing only. If the residence is evicted, its bytes are
   // held until the latest tick for that, if there is room.
@@ -59,10 +60,17 @@ Intent ReadPacking(const Program& program, const Plan& plan);
 // What a game decided so far, in its order; ranks count from 0.
 Intent ReadGame(const Position& position);
 
-// The dense intent of a player of `game` who wants what `decided` says of its segments, in the
-// order of their ranks, and leaves all else to greedy, behind these. Segments that `game` does not
-// ask about are left out.
-Intent IntentLike(const Game& game, absl::Span<const Segment> decided);
+// A run of a priority game at another order of instructions, by its index in PriorityTables::runs,
+// as accesses of the program's own order: own_access[a] is access a there. What is the first and
+// the last access of a buffer differs between orders, so a run of all of them is named by the first
+// in the program's own order, and no last one.
+Segment OwnSegment(const Game& game, int32_t run, Mode mode, absl::Span<const int32_t> own_access);
+
+// The dense intent of a player of `game` who wants what `decided` says of its segments, one after
+// the other, and leaves all else to greedy, behind these. Segments that `game` does not ask about
+// are left out. With `own_access`, `decided` names its segments as OwnSegment does.
+Intent IntentLike(const Game& game, absl::Span<const Segment> decided,
+                  absl::Span<const int32_t> own_access = {});
 
 // How decision `i` of a game was made, as a mode; and which segment of the game's dense intents it
 // was about.

@@ -4,14 +4,20 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/state.h"
+#include "mallocgame/schedule/instruction_order.h"
 #include "mallocgame/search/decoder.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/greedy.h"
 #include "tests/catch.h"
+#include "tests/support/dependences.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
 
@@ -79,6 +85,42 @@ TEST_CASE("what a time game decided is decided again, also where it asks about m
     for (const Segment& segment : IntentLike(*order, ReadGame(played)))
       REQUIRE((segment.first == segment.last || segment.mode == Mode::kOpen));
   }
+}
+
+TEST_CASE("runs have names of their own at each order, and whole lives the same at all") {
+  Rng rng(6);
+  int moved = 0;
+  for (int i = 0; i < 60; ++i) {
+    const auto program = testing::WithDependences(*RandomProgram(rng));
+    const auto own = PriorityGameOf(*MakeGame(program, TestHardware(16)));
+    const std::vector<Tick> order = testing::RandomOrder(program, rng);
+    const ReorderedProgram made = ReorderedLegally(*program, order);
+    const auto other = own->Reordered(made.program, order, made.access_of);
+    std::vector<int32_t> same(program->accesses().size()), own_access(same.size());
+    std::iota(same.begin(), same.end(), 0);
+    for (const int32_t access : same) own_access[made.access_of[access]] = access;
+    moved += own_access != same;
+
+    const auto names = [](const Game& game, const std::vector<int32_t>& own_accesses) {
+      std::set<std::pair<AccessId, AccessId>> named, whole;
+      for (size_t run = 0; run < game.priority_tables().runs.size(); ++run) {
+        const Segment segment =
+            OwnSegment(game, static_cast<int32_t>(run), Mode::kOpen, own_accesses);
+        REQUIRE(named.emplace(segment.first, segment.last).second);
+        if (!segment.last.valid()) whole.emplace(segment.first, segment.last);
+      }
+      return whole;
+    };
+    REQUIRE(names(*own, same) == names(*other, own_access));
+
+    Intent decided;
+    for (const int32_t root : own->priority_tables().roots)
+      decided.push_back(OwnSegment(*own, root, Mode::kSkip, same));
+    const Intent intent = IntentLike(*other, decided, own_access);
+    for (const int32_t root : other->priority_tables().roots)
+      REQUIRE(intent[root].mode == Mode::kSkip);
+  }
+  CHECK(moved > 20);
 }
 
 TEST_CASE("a packing is read with what a plan keeps, leads and offsets") {

@@ -35,13 +35,12 @@ bool IsOwn(absl::Span<const Tick> order) { return std::is_sorted(order.begin(), 
 
 OrderedGame::OrderedGame(std::vector<Tick> own_order, std::shared_ptr<const Game> own_game)
     : order(std::move(own_order)), game(std::move(own_game)), own(true),
-      own_buffer(Numbers(game->program().buffers().size())),
       own_access(Numbers(game->program().accesses().size())) {}
 
 OrderedGame::OrderedGame(std::vector<Tick> in_order, std::shared_ptr<const Game> at_order,
                          const ReorderedProgram& made)
     : order(std::move(in_order)), game(std::move(at_order)), own(false),
-      own_buffer(Inverse(made.buffer_of)), own_access(Inverse(made.access_of)) {}
+      own_access(Inverse(made.access_of)) {}
 
 OrderedGame::~OrderedGame() = default;
 

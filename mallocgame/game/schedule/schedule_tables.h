@@ -31,9 +31,8 @@ struct OrderedGame {
 
   const std::vector<Tick> order;  // for each tick its tick in the schedule game's program
   const std::shared_ptr<const Game> game;
-  const bool own;  // it is the program's own order
-  // By buffer and access of the game's program: its number in the schedule game's.
-  const std::vector<int32_t> own_buffer, own_access;
+  const bool own;                         // it is the program's own order
+  const std::vector<int32_t> own_access;  // by access of the game's program: the program's own
 
  private:
   struct Observing {
