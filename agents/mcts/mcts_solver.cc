@@ -250,7 +250,7 @@ void PlayPriorityGame(const Game& game, Rng& rng, Budget& budget) {
 }
 
 void PlayScheduleGame(const Game& game, Rng& rng, Budget& budget) {
-  const FollowedPlan first =
+  const FoundPlan first =
       StartingPlan(*game.schedule_tables().placement, budget.deadline().Share(kStartShare));
   SchedulePolicy policy(game, first.plan);
   PlayGames(game, policy, 1.0, rng, budget);

@@ -154,8 +154,8 @@ absl::Status AddPriorityStarts(const Game& game, const Deadline& deadline,
   const auto styled = std::find_if(results.begin(), results.end(), [](const SolveResult& result) {
     return !result.decided.empty();
   });
-  std::optional<FollowedPlan> followed;
-  if (styled != results.end()) followed = {styled->plan, styled->decided};
+  std::optional<FoundPlan> followed;
+  if (styled != results.end()) followed = {.plan = styled->plan, .decided = styled->decided};
   bool had = false;
   for (const GameStart& start : PriorityStarts(game, followed ? &*followed : nullptr, deadline)) {
     // Greedy's game in `game` itself is among the results. The first that follows is the best.

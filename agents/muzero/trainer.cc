@@ -258,7 +258,7 @@ class MuZeroTrainer final : public Trainer {
     MG_ASSIGN_OR_RETURN(SolveResult result, Best(i));
     // Best is of the best game, if that is no worse than the best plan.
     const std::shared_ptr<const Game> game = GameAt(i, result.order);
-    ImprovedPlan polished =
+    FoundPlan polished =
         RefinePlan(*game, result.plan, MixSeeds(seed_, kPolishStream), Deadline(seconds, cancel));
     MG_ASSIGN_OR_RETURN(const bool better,
                         KeepBetter(*game, std::move(polished), "polished", result));

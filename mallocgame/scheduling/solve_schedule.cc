@@ -214,7 +214,7 @@ class ScheduleSolver {
   // The program's own order, and those of list schedulers that need no more main memory than
   // allowed; those that are far from the best by their first game are left out.
   void MakeStarts(const MemoryLimit& limit) {
-    const FollowedPlan followed{result_.placed.plan, result_.placed.decided};
+    const FoundPlan followed = {.plan = result_.placed.plan, .decided = result_.placed.decided};
     // Only games with the options of the problem: the base of all orders is one game.
     const std::shared_ptr<const Game> shown = GameToSearch(*PriorityGameOf(*problem_.game));
     base_ = shown;

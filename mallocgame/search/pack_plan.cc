@@ -18,8 +18,8 @@ constexpr Cooling kPackCooling = {3e-4, 1e-6};
 
 }  // namespace
 
-ImprovedPlan PackPlan(const Game& game, const Plan& plan, uint64_t seed,
-                      const std::function<double(int64_t)>& used) {
+FoundPlan PackPlan(const Game& game, const Plan& plan, uint64_t seed,
+                   const std::function<double(int64_t)>& used) {
   PackingSearch search(game, plan);
   Rng rng(seed, 4);
   Intent best = search.intent();
@@ -40,7 +40,7 @@ ImprovedPlan PackPlan(const Game& game, const Plan& plan, uint64_t seed,
     MG_CHECK(report.ok());
     return report->latency_ps;
   };
-  ImprovedPlan improved = {plan, latency_of(plan), evaluations};
+  FoundPlan improved = {plan, latency_of(plan), evaluations};
   const int64_t latency_ps = latency_of(found);
   if (Validate(game.program(), game.hardware(), plan).ok()) {
     const auto lost = [&plan, &found](AccessId id) {

@@ -7,17 +7,17 @@
 
 #include "mallocgame/game/game.h"
 #include "mallocgame/plan/plan.h"
-#include "mallocgame/search/improved_plan.h"
+#include "mallocgame/search/found_plan.h"
 
 namespace mallocgame {
 
-// `plan` must be well formed. If it isn't valid, the result is the best packing of what it serves
-// from fast memory. What `plan` serves from there of the accesses that the game's options require,
-// the result serves from there too, if `plan` is valid. `used` gets the number of evaluations so
-// far and returns the share of the limits that is used up; at 1 the search ends. If `used` depends
-// on nothing else, the result depends on the plan and the seed only.
-ImprovedPlan PackPlan(const Game& game, const Plan& plan, uint64_t seed,
-                      const std::function<double(int64_t)>& used);
+// `plan` must be well formed. If it is valid, so is the result, which is never slower, and serves
+// from fast memory those of the accesses that the game's options require which `plan` does. If it
+// isn't, the result is the best packing of what it serves from there. `used` gets the number of
+// evaluations so far and returns the share of the limits that is used up; at 1 the search ends. If
+// `used` depends on nothing else, the result depends on the plan and the seed only.
+FoundPlan PackPlan(const Game& game, const Plan& plan, uint64_t seed,
+                   const std::function<double(int64_t)>& used);
 
 }  // namespace mallocgame
 

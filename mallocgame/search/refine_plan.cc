@@ -324,7 +324,7 @@ class PlanSearch final : public Neighbourhood {
 
 }  // namespace
 
-ImprovedPlan RefinePlan(const Game& game, Plan plan, uint64_t seed, const Deadline& deadline) {
+FoundPlan RefinePlan(const Game& game, Plan plan, uint64_t seed, const Deadline& deadline) {
   PlanSearch search(game, std::move(plan));
   search.Descend(deadline);
   Plan best = search.plan();

@@ -12,15 +12,16 @@
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/plan/plan.h"
-#include "mallocgame/search/improved_plan.h"
+#include "mallocgame/search/found_plan.h"
 
 namespace mallocgame {
 
-// `plan` must be valid for the game's program and hardware. Accesses that the game's options forbid
-// or require stay as they are. First it passes over the prefetches until a pass improves nothing,
-// then it anneals with random changes: until `deadline` passes, or, if that has no time limit, so
-// many that they take about as long as the passes.
-ImprovedPlan RefinePlan(const Game& game, Plan plan, uint64_t seed, const Deadline& deadline);
+// `plan` must be valid for the game's program and hardware. So is the result, which is never
+// slower. Accesses that the game's options forbid or require stay as they are. First it passes over
+// the prefetches until a pass improves nothing, then it anneals with random changes: until
+// `deadline` passes, or, if that has no time limit, so many that they take about as long as the
+// passes.
+FoundPlan RefinePlan(const Game& game, Plan plan, uint64_t seed, const Deadline& deadline);
 
 }  // namespace mallocgame
 

@@ -8,7 +8,7 @@
 
 namespace mallocgame {
 
-std::vector<GameStart> PriorityStarts(const Game& game, const FollowedPlan* followed,
+std::vector<GameStart> PriorityStarts(const Game& game, const FoundPlan* followed,
                                       const Deadline& deadline) {
   std::vector<std::pair<double, double>> weights = {{1, 1},     {0, 0},   {0, 1},
                                                     {0.5, 0.5}, {0.5, 1}, {1, 0}};

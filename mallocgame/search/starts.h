@@ -11,7 +11,7 @@
 
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/plan/plan.h"
+#include "mallocgame/search/found_plan.h"
 #include "mallocgame/search/intent.h"
 
 namespace mallocgame {
@@ -24,18 +24,11 @@ struct GameStart {
   int64_t latency_ps = 0;
 };
 
-// A plan that a player tries to get, and if a priority game led to it, what that one decided.
-struct FollowedPlan {
-  Plan plan;
-  Intent decided = {};
-};
-
 // The games that greedy plays of `game`'s program, in priority games of several weights of
 // importance, with small buffers and without, and without those that fill most of fast memory; and,
 // unless null, those that follow `followed`. The best comes first. Of fewer games, but one at
-// least, if
-// `deadline` passes.
-std::vector<GameStart> PriorityStarts(const Game& game, const FollowedPlan* followed,
+// least, if `deadline` passes.
+std::vector<GameStart> PriorityStarts(const Game& game, const FoundPlan* followed,
                                       const Deadline& deadline);
 
 // Keeps the best `count` of the starts for `game`, of those with the same latency one. If there are

@@ -17,7 +17,7 @@ constexpr double kLeastPackings = 32;
 
 }  // namespace
 
-absl::StatusOr<bool> KeepBetter(const Game& game, ImprovedPlan improved, absl::string_view how,
+absl::StatusOr<bool> KeepBetter(const Game& game, FoundPlan improved, absl::string_view how,
                                 SolveResult& result) {
   result.evaluations += improved.evaluations;
   if (improved.latency_ps >= result.report.latency_ps) return false;
@@ -43,7 +43,7 @@ bool Pipeline::HasTooFew(double until) const {
 absl::Status Pipeline::Pack(const Game& game, double until, SolveResult& result) {
   const double from = used();
   if (from >= until || HasTooFew(until)) return absl::OkStatus();
-  ImprovedPlan packed = PackPlan(game, result.plan, limits_.seed, [&](int64_t more) {
+  FoundPlan packed = PackPlan(game, result.plan, limits_.seed, [&](int64_t more) {
     return std::min(1.0, (budget_.Progress(evaluations_ + more) - from) / (until - from));
   });
   evaluations_ += packed.evaluations;
@@ -51,7 +51,7 @@ absl::Status Pipeline::Pack(const Game& game, double until, SolveResult& result)
 }
 
 absl::Status Pipeline::Refine(const Deadline& deadline, SolveResult& result) {
-  ImprovedPlan refined = RefinePlan(game_, result.plan, limits_.seed, deadline);
+  FoundPlan refined = RefinePlan(game_, result.plan, limits_.seed, deadline);
   evaluations_ += refined.evaluations;
   return KeepBetter(game_, std::move(refined), "polished", result).status();
 }

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/search/improved_plan.h"
+#include "mallocgame/search/found_plan.h"
 #include "mallocgame/solvers/budget.h"
 #include "mallocgame/solvers/solver.h"
 
@@ -19,7 +19,7 @@ namespace mallocgame {
 // Counts the evaluations that `improved` took, and replaces the plan of `result` by its one if that
 // is faster; then nothing is left of the play that made the old one, and a name in found_by ends in
 // ", `how`". Returns whether it is. InvalidArgument if the new plan is not valid.
-absl::StatusOr<bool> KeepBetter(const Game& game, ImprovedPlan improved, absl::string_view how,
+absl::StatusOr<bool> KeepBetter(const Game& game, FoundPlan improved, absl::string_view how,
                                 SolveResult& result);
 
 class Pipeline {

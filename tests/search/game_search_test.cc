@@ -221,7 +221,7 @@ TEST_CASE("what stands first is the best of greedy's priority games") {
       REQUIRE(start.latency_ps == LatencyOf(*start.game, start.intent));
     }
     REQUIRE(starts[0].latency_ps <= LatencyOf(*game, OpenIntent(*game)));
-    const FollowedPlan followed = StartingPlan(*game, Deadline());
+    const FoundPlan followed = StartingPlan(*game, Deadline());
     int following = 0;
     for (const GameStart& start : PriorityStarts(*game, &followed, Deadline()))
       following += start.follows;

@@ -150,7 +150,7 @@ TEST_CASE("annealing never loses, gains, keeps the bound, and depends on the see
     const auto progress = [](int64_t evaluations) {
       return static_cast<double>(evaluations) / 400;
     };
-    const ImprovedPlan found = PackPlan(*game, start, 7, progress);
+    const FoundPlan found = PackPlan(*game, start, 7, progress);
     REQUIRE(Validate(*program, game->hardware(), found.plan).ok());
     REQUIRE(found.latency_ps == LatencyOf(*game, found.plan));
     REQUIRE(found.latency_ps <= LatencyOf(*game, start));
@@ -193,7 +193,7 @@ TEST_CASE("required accesses that the plan serves from fast memory still are") {
     for (size_t a = 0; a < program->accesses().size(); a += 4) options.required.emplace_back(a);
     const auto game = *Game::Create(program, TestHardware(10), options);
     const Plan start = testing::PlayAtRandom(*game, rng).ToPlan();
-    const ImprovedPlan found = PackPlan(*game, start, 3, [](int64_t evaluations) {
+    const FoundPlan found = PackPlan(*game, start, 3, [](int64_t evaluations) {
       return static_cast<double>(evaluations) / 200;
     });
     for (const AccessId id : options.required) {

@@ -41,7 +41,7 @@ TEST_CASE("a prefetch that hides nothing begins earlier") {
   plan.Prefetch(r, 1, 1);  // a stall of 8
   plan.ServeAll(r);
   REQUIRE(LatencyOf(*game, plan.plan) == 10 + 8 + 5);
-  const ImprovedPlan refined = RefinePlan(*game, plan.plan, 1, {});
+  const FoundPlan refined = RefinePlan(*game, plan.plan, 1, {});
   CHECK(refined.latency_ps == 15);
   CHECK(refined.plan.copies.at(0).begin == 0);
   CHECK(LatencyOf(*game, refined.plan) == 15);
@@ -50,7 +50,7 @@ TEST_CASE("a prefetch that hides nothing begins earlier") {
 TEST_CASE("a read in main memory gets a prefetch where bytes are free") {
   const LateRead t;
   const auto game = MakeGame(t.program, TestHardware(8));
-  const ImprovedPlan refined = RefinePlan(*game, AllMainPlan(*t.program, game->hardware()), 1, {});
+  const FoundPlan refined = RefinePlan(*game, AllMainPlan(*t.program, game->hardware()), 1, {});
   CHECK(refined.latency_ps == 15);
   CHECK(refined.plan.copies.size() == 1);
 }
@@ -72,7 +72,7 @@ TEST_CASE("random plans stay valid and get no slower, the same for the same seed
     const auto game = MakeGame(program, hardware);
     const State state = testing::PlayAtRandom(*game, rng);
     const Plan plan = state.ToPlan();
-    const ImprovedPlan refined = RefinePlan(*game, plan, 7, {});
+    const FoundPlan refined = RefinePlan(*game, plan, 7, {});
     const Verdict verdict = Validate(*program, game->hardware(), refined.plan);
     INFO(verdict.message);
     REQUIRE(verdict.ok());

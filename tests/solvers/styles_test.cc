@@ -39,7 +39,7 @@ SolveLimits Limits(int64_t evaluations) {
   return limits;
 }
 
-void CheckPlan(const Game& game, const RuledPlan& found) {
+void CheckPlan(const Game& game, const FoundPlan& found) {
   REQUIRE(Validate(game.program(), game.hardware(), found.plan).ok());
   const auto report = Simulate(game.cost_model(), found.plan);
   REQUIRE(report.ok());
@@ -50,10 +50,10 @@ TEST_CASE("games by any rule end in valid plans that cost what they say") {
   Rng rng(3);
   for (int n = 0; n < 60; ++n) {
     const RuleGame ruled(*RandomGame(rng));
-    RuledPlan found;
+    FoundPlan found;
     for (int rule = 0; rule < 3; ++rule) ruled.Play(RandomRule(rng), &found);
     CheckPlan(ruled.game(), found);
-    REQUIRE(found.games == 3);
+    REQUIRE(found.evaluations == 3);
   }
 }
 
@@ -61,9 +61,9 @@ TEST_CASE("the library's rules play the same games again, some of them packed an
   Rng rng(3);
   for (int n = 0; n < 30; ++n) {
     const auto game = RandomGame(rng);
-    const RuledPlan found = PlayStyles(*game, Deadline());
+    const FoundPlan found = PlayStyles(*game, Deadline());
     CheckPlan(*game, found);
-    REQUIRE(found.games > static_cast<int64_t>(PriorityRules().size()));
+    REQUIRE(found.evaluations > static_cast<int64_t>(PriorityRules().size()));
     REQUIRE(PlayStyles(*game, Deadline()).plan == found.plan);
   }
 }
@@ -74,7 +74,7 @@ TEST_CASE("a game by a rule can be played where all open runs are shown") {
   options.candidates = kMaxCandidates;
   for (int n = 0; n < 60; ++n) {
     const auto game = RandomGame(rng, options);
-    const RuledPlan found = PlayStyles(*game, Deadline());
+    const FoundPlan found = PlayStyles(*game, Deadline());
     PriorityState again(game);
     PlayOn(again, IntentLike(*game, found.decided));
     REQUIRE(again.ToPlan() == found.plan);
@@ -94,7 +94,7 @@ TEST_CASE("what must be served from fast memory is, by any rule, where greedy do
     const auto created = Game::Create(any->shared_program(), any->hardware(), options);
     if (!created.ok()) continue;
     const auto& game = *created;
-    const RuledPlan found = PlayStyles(*game, Deadline());
+    const FoundPlan found = PlayStyles(*game, Deadline());
     CheckPlan(*game, found);
     REQUIRE_FALSE(found.plan.served_by[options.forbidden[0].index()].valid());
     required += found.plan.served_by[options.required[0].index()].valid() ? 1 : 0;
@@ -108,7 +108,7 @@ TEST_CASE("what is placed before is placed again in another order, and ends as a
   for (int n = 0; n < 200; ++n) {
     const RuleGame ruled(*RandomGame(rng));
     const RuledEnd first = ruled.Play(RandomRule(rng));
-    RuledPlan best;
+    FoundPlan best;
     const RuledEnd second = ruled.Repack(first, 1, 1, PriorityRule(), &best);
     CheckPlan(ruled.game(), best);
     REQUIRE(best.latency_ps == second.latency_ps);

@@ -26,7 +26,7 @@ absl::StatusOr<SolveResult> PackingStart(const Game& game, const Prices* prices,
   XlaOutcome outcome = PlanLikeXla(game, budget.deadline().Share(kXlaShare));
   MG_ASSIGN_OR_RETURN(SolveResult xla, JudgePlan(game, std::move(outcome.plan)));
   if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
-  const FollowedPlan followed = {start.plan};
+  const FoundPlan followed = {.plan = start.plan};
   const GameStart order =
       PriorityStarts(game, &followed, budget.deadline().Share(kPriorityShare))[0];
   if (order.latency_ps >= start.report.latency_ps) return start;

@@ -26,11 +26,11 @@ absl::StatusOr<SolveResult> SolveStyles(const SolveProblem& problem, const Solve
     curve.push_back({budget.seconds(), latency_ps, {}});
     if (limits.progress) limits.progress(curve.back().seconds, latency_ps);
   };
-  RuledPlan played = PlayStyles(game, budget.deadline(), tell);
+  FoundPlan played = PlayStyles(game, budget.deadline(), tell);
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(game, std::move(played.plan)));
   result.decided = std::move(played.decided);
-  result.evaluations = played.games;
-  pipeline.Count(played.games);
+  result.evaluations = played.evaluations;
+  pipeline.Count(played.evaluations);
   const double begun = pipeline.used();
   const auto until = [begun](double share) { return begun + share * (1 - begun); };
   if (budget.limited() && begun < 1) {

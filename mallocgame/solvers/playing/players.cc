@@ -82,16 +82,16 @@ Intent TimeStart(const Game& game, const Deadline& deadline) {
   return IntentLike(game, ReadGame(rent));
 }
 
-FollowedPlan StartingPlan(const Game& game, const Deadline& deadline) {
+FoundPlan StartingPlan(const Game& game, const Deadline& deadline) {
   const State rent = BestRentGame(*TimeGameOf(game), deadline.Share(0.5), /*small_buffers=*/true);
-  RuledPlan ruled = PlayStyles(game, deadline);
-  if (ruled.latency_ps >= rent.latency_ps()) return {rent.ToPlan()};
-  return {std::move(ruled.plan), std::move(ruled.decided)};
+  FoundPlan ruled = PlayStyles(game, deadline);
+  if (ruled.latency_ps >= rent.latency_ps()) return {rent.ToPlan(), rent.latency_ps()};
+  return ruled;
 }
 
 std::vector<GameStart> StartsWithin(const Game& game, const Budget& budget, double plan_share,
                                     double starts_share) {
-  std::optional<FollowedPlan> first;
+  std::optional<FoundPlan> first;
   if (!budget.HasFewGames()) first = StartingPlan(game, budget.deadline().Share(plan_share));
   return PriorityStarts(game, first ? &*first : nullptr, budget.deadline().Share(starts_share));
 }

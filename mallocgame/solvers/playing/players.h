@@ -58,7 +58,7 @@ Intent TimeStart(const Game& game, const Deadline& deadline);
 inline constexpr double kCoarseShare = 0.6;
 // Where searches of the priority game start: the better one of rent's best game and of the best
 // game by a priority rule. Each has half of the time until `deadline`.
-FollowedPlan StartingPlan(const Game& game, const Deadline& deadline);
+FoundPlan StartingPlan(const Game& game, const Deadline& deadline);
 // The starts of a search with `budget` (PriorityStarts), which follow StartingPlan unless there are
 // too few games for that. Each of the two has its share of the time that is left.
 std::vector<GameStart> StartsWithin(const Game& game, const Budget& budget, double plan_share,

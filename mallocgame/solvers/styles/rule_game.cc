@@ -58,7 +58,7 @@ bool IsPlacing(Mode mode) {
 
 RuleGame::RuleGame(const Game& game) : game_(RuleGameOf(game)), graph_(game_->priority_tables()) {}
 
-RuledEnd RuleGame::Play(const PriorityRule& rule, RuledPlan* best) const {
+RuledEnd RuleGame::Play(const PriorityRule& rule, FoundPlan* best) const {
   std::vector<float> importance(graph_.num_runs());
   for (size_t r = 0; r < importance.size(); ++r) {
     importance[r] = graph_.log_importance[r] + rule.saving * graph_.log_saving[r] +
@@ -68,7 +68,7 @@ RuledEnd RuleGame::Play(const PriorityRule& rule, RuledPlan* best) const {
 }
 
 RuledEnd RuleGame::Repack(const RuledEnd& end, double bytes_weight, double held_weight,
-                          const PriorityRule& rule, RuledPlan* best) const {
+                          const PriorityRule& rule, FoundPlan* best) const {
   std::vector<float> importance(end.modes.size());
   for (size_t r = 0; r < importance.size(); ++r) {
     const Mode mode = end.modes[r];
@@ -85,7 +85,7 @@ RuledEnd RuleGame::Repack(const RuledEnd& end, double bytes_weight, double held_
 }
 
 RuledEnd RuleGame::PlayInOrder(absl::Span<const float> importance, absl::Span<const Mode> wanted,
-                               const PriorityRule& rule, RuledPlan* best) const {
+                               const PriorityRule& rule, FoundPlan* best) const {
   const PriorityTables tables(game_->priority_tables(), importance);
   PriorityState state(game_, tables);
   while (!state.IsTerminal()) {
@@ -100,7 +100,7 @@ RuledEnd RuleGame::PlayInOrder(absl::Span<const float> importance, absl::Span<co
   for (int i = 0; i < state.num_decisions(); ++i)
     end.modes[tables.runs[DecidedSegment(state, i)].id] = DecidedMode(state, i);
   if (best != nullptr) {
-    ++best->games;
+    ++best->evaluations;
     if (end.latency_ps < best->latency_ps) {
       best->latency_ps = end.latency_ps;
       best->plan = state.ToPlan();

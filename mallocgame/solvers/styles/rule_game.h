@@ -4,7 +4,6 @@
 #define MALLOCGAME_SOLVERS_STYLES_RULE_GAME_H_
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -12,8 +11,7 @@
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/priority/run_graph.h"
-#include "mallocgame/plan/plan.h"
-#include "mallocgame/search/intent.h"
+#include "mallocgame/search/found_plan.h"
 
 namespace mallocgame {
 
@@ -33,14 +31,6 @@ struct RuledEnd {
   std::vector<Mode> modes;  // for each run; kOpen: it was never open
 };
 
-// The best of some games.
-struct RuledPlan {
-  Plan plan;
-  Intent decided;  // by its game, in its order
-  int64_t latency_ps = std::numeric_limits<int64_t>::max();
-  int64_t games = 0;
-};
-
 // Plays priority games of one program in one order of importance after the other.
 class RuleGame {
  public:
@@ -51,17 +41,17 @@ class RuleGame {
 
   // Each run is served in the way that is worth most of those that are legal: what it is worth by
   // the rule, and what it saves now, as a share of the estimate. The game's plan becomes `best`,
-  // unless that is null, if it is better.
-  RuledEnd Play(const PriorityRule& rule, RuledPlan* best = nullptr) const;
+  // unless that is null, if it is better; it counts the games.
+  RuledEnd Play(const PriorityRule& rule, FoundPlan* best = nullptr) const;
   // Places what `end` serves from fast memory in another order, so that it may leave more room;
   // then plays on as Play does. The order: the importance of a run is a sum of the logarithms of
   // its bytes and of the time it is held, with these weights.
   RuledEnd Repack(const RuledEnd& end, double bytes_weight, double held_weight,
-                  const PriorityRule& rule, RuledPlan* best = nullptr) const;
+                  const PriorityRule& rule, FoundPlan* best = nullptr) const;
 
  private:
   RuledEnd PlayInOrder(absl::Span<const float> importance, absl::Span<const Mode> wanted,
-                       const PriorityRule& rule, RuledPlan* best) const;
+                       const PriorityRule& rule, FoundPlan* best) const;
 
   std::shared_ptr<const Game> game_;
   RunGraph graph_;

@@ -73,10 +73,10 @@ struct Played {
 
 absl::Span<const PriorityRule> PriorityRules() { return kRules; }
 
-RuledPlan PlayStyles(const Game& game, const Deadline& deadline,
+FoundPlan PlayStyles(const Game& game, const Deadline& deadline,
                      const std::function<void(int64_t latency_ps)>& better) {
   const RuleGame ruled(game);
-  RuledPlan best;
+  FoundPlan best;
   int64_t told_ps = best.latency_ps;
   const auto tell = [&] {
     if (best.latency_ps < told_ps && better) better(best.latency_ps);

@@ -18,7 +18,7 @@ absl::Span<const PriorityRule> PriorityRules();
 
 // The best of the games by all of PriorityRules(); of fewer, but one at least, if `deadline`
 // passes. `better`, unless it is empty, is told the latency of each that is the best so far.
-RuledPlan PlayStyles(const Game& game, const Deadline& deadline,
+FoundPlan PlayStyles(const Game& game, const Deadline& deadline,
                      const std::function<void(int64_t latency_ps)>& better = {});
 
 }  // namespace mallocgame

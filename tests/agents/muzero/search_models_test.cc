@@ -293,7 +293,7 @@ TEST_CASE(
       return found.found_by == "styles";
     });
     REQUIRE(styled != results.end());
-    const FollowedPlan followed = {styled->plan, styled->decided};
+    const FoundPlan followed = {.plan = styled->plan, .decided = styled->decided};
     const auto starts = PriorityStarts(*game, &followed, Deadline());
     const auto best = std::find_if(starts.begin(), starts.end(),
                                    [](const GameStart& start) { return start.follows; });

@@ -1,0 +1,23 @@
+// A plan that a search has found.
+#ifndef MALLOCGAME_SEARCH_FOUND_PLAN_H_
+#define MALLOCGAME_SEARCH_FOUND_PLAN_H_
+
+#include <cstdint>
+#include <limits>
+
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/search/intent.h"
+
+namespace mallocgame {
+
+struct FoundPlan {
+  Plan plan;
+  int64_t latency_ps = std::numeric_limits<int64_t>::max();  // at first there is no plan
+  int64_t evaluations = 0;                                   // that the search took
+  // What the priority game decided that led to it, in its order; empty: none did.
+  Intent decided = {};
+};
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SEARCH_FOUND_PLAN_H_
