@@ -158,7 +158,7 @@ def carried_out(emitter: mgx.Emitter, seed: list[int], game: str) -> dict:
     row: dict = {"seed": seed}
     try:
         written = emitter.write(plan, order=order)
-        executable = emitter.link(written)
+        executable = emitter.link(written).executable
     except mgx.CompilerError as error:
         return row | {"refused": str(error)}
     before = mg.simulate(program, written.plan.rebased_on(program))

@@ -197,14 +197,12 @@ def of_xla() -> list:
     scheduled = xla.Scheduled({"opt_hlo": part})
     lowered = xla.Lowered((b"code",), frozenset({"hash"}), {"fusion": "hash"}, {"fusion": 5})
     written = xla.Written(program.xla_plan, program, scheduled, lowered, (lowered,), report)
-    emitted = xla.Emitted(written, b"executable")
-    tuned = xla.Tuned(capture, report, emitted, 2, ("refused",), 0.5)
+    tuned = xla.Tuned(capture, report, written, 2, ("refused",), 0.5)
     key = xla.Key("module", Signature(1, ("f32[2]",), ("f32[2]",), (), ()), "tpu_v4i", versions, {})
     found = [
         capture,
         xla.Check("outputs", True, "all are XLA's"),
         xla.Compiled(b"before", b"assigned", b"priced"),
-        emitted,
         key,
         xla.Left(capture, report, 5, 7),
         lowered,

@@ -264,6 +264,6 @@ def test_fast_memory_for_plans():
             at_the_end = mg.Plan.of(
                 emitter.capture.program, hardware, residences, plan.copies, plan.served_by
             )
-            assert emitter.link(emitter.write(at_the_end, hardware))
+            assert emitter.link(emitter.write(at_the_end, hardware)).executable
             with pytest.raises(mgx.PlanRefusedError, match="rule 'space'"):
                 emitter.write(at_the_end)  # for the target's own hardware

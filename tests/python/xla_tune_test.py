@@ -42,7 +42,7 @@ def tuned(compiler, options) -> mgx.Tuned:
 def test_weights_of_a_loop_are_brought_in_once(tuned):
     """XLA reads them from main memory in every iteration."""
     assert tuned.speedup > 2 and tuned.speedup_cold > 2
-    program, best = tuned.best.written.program, tuned.best
+    program, best = tuned.best.program, tuned.best
     weights = program.buffer_names.index("weight.1")
     inside = program.accesses["buffer"] == weights
     assert (best.plan.served_by[inside] >= 0).sum() > (
@@ -64,16 +64,16 @@ def test_never_slower_than_xla(request, compiler, of):
 def test_the_best_is_what_the_compiler_has_priced(tuned):
     best = tuned.best
     assert tuned.report.predicted_ps == 0
-    assert mg.validate(best.written.program, best.plan).ok
-    again = mg.simulate(best.written.program, best.plan)
+    assert mg.validate(best.program, best.plan).ok
+    again = mg.simulate(best.program, best.plan)
     assert again.latency_ps == tuned.report.latency_ps
-    assert best.written.cost_ps == cost_ps(again) < cost_ps(tuned.xla)
+    assert best.cost_ps == cost_ps(again) < cost_ps(tuned.xla)
 
 
 def test_it_is_kept_for_jit(tuned, options):
     found = TunedFolder(options).find(Key.of(tuned.capture))
     assert found.executable() == tuned.best.executable
-    assert found.cost_ps == tuned.best.written.cost_ps
+    assert found.cost_ps == tuned.best.cost_ps
     assert found.about["speedup"] == tuned.speedup
 
 

@@ -189,10 +189,9 @@ def _apply(options: argparse.Namespace) -> int:
     ):
         done = apply(captured, plan, compiler, work.tell, options.output, order=order)
     if options.plan_output is not None:
-        save_plan(done.plan, done.written.program, options.plan_output)
-        save_program(done.written.program, f"{options.plan_output.removesuffix('.json')}.mgp")
-    written = done.written
-    row = emitted_row(captured, done.report, done.plan, written.program, written.calibrated) | {
+        save_plan(done.plan, done.program, options.plan_output)
+        save_program(done.program, f"{options.plan_output.removesuffix('.json')}.mgp")
+    row = emitted_row(captured, done.report, done.plan, done.program, done.calibrated) | {
         "predicted_ps": simulate(ordered, plan).latency_ps,
         "executable_bytes": len(done.executable),
     }

@@ -169,7 +169,7 @@ def _module_row(one: TunedModule) -> Row:
 
 def _tuned_row(tuned: Tuned) -> Row:
     captured = tuned.capture
-    program = captured.program if tuned.best is None else tuned.best.written.program
+    program = captured.program if tuned.best is None else tuned.best.program
     plan = captured.xla_plan if tuned.best is None else tuned.best.plan
     return emitted_row(captured, tuned.report, plan, program, tuned.calibrated) | {
         "better": tuned.best is not None,

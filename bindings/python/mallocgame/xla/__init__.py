@@ -29,16 +29,7 @@ from mallocgame.xla.modules import Compiled
 from mallocgame.xla.phases import Crew, Lowered, Phases, Scheduled
 from mallocgame.xla.targets import TARGETS, Target, find_target
 from mallocgame.xla.tuned_folders import Key, TunedFolder, TunedProgram
-from mallocgame.xla.tuning import (
-    NOTE,
-    Emitted,
-    Left,
-    Tuned,
-    apply,
-    tune,
-    tune_capture,
-    what_is_left,
-)
+from mallocgame.xla.tuning import NOTE, Left, Tuned, apply, tune, tune_capture, what_is_left
 from mallocgame.xla.verifying import Check, Verified, verify
 
 __all__ = [
@@ -57,7 +48,6 @@ __all__ = [
     "CompilerLimitError",
     "CompilerRefusedError",
     "Crew",
-    "Emitted",
     "Emitter",
     "Jitted",
     "Key",

@@ -68,6 +68,8 @@ class Written:
     isolated: tuple[Lowered, ...]
     report: Report
     calibrated: Calibrated | None = None  # None: the program can't have calibrated prices
+    # As PJRT serializes it; empty: it isn't linked.
+    executable: bytes = dataclasses.field(default=b"", repr=False)
 
     @property
     def cost_ps(self) -> float:
@@ -252,9 +254,10 @@ class Emitter:
             if called in sites and called in code.hashes
         }
 
-    def link(self, written: Written) -> bytes:
-        """Returns the executable of a plan. CompilerError."""
-        return self._crew.first.link(written.scheduled, written.lowered, written.isolated)
+    def link(self, written: Written) -> Written:
+        """Returns a plan with its executable. CompilerError."""
+        linked = self._crew.first.link(written.scheduled, written.lowered, written.isolated)
+        return dataclasses.replace(written, executable=linked)
 
     def _lower_isolated(self, lowered: Lowered, placed: PlacedModule) -> dict[str, Lowered]:
         """Returns the code that a module calls, by hash."""

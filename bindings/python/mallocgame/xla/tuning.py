@@ -61,24 +61,6 @@ _PATIENCE = 3  # rounds of the longest plans without a better one, until a searc
 
 
 @dataclasses.dataclass(frozen=True)
-class Emitted:
-    """A plan as the compiler has carried it out."""
-
-    written: Written
-    executable: bytes = dataclasses.field(repr=False)  # as PJRT serializes it
-
-    @property
-    def plan(self) -> Plan:
-        """The plan, of `written.program`."""
-        return self.written.plan
-
-    @property
-    def report(self) -> Report:
-        """What it costs."""
-        return self.written.report
-
-
-@dataclasses.dataclass(frozen=True)
 class Tuned:
     """The best program found.
 
@@ -87,7 +69,7 @@ class Tuned:
 
     capture: Capture  # with the prices of all that was tried
     xla: Report  # what XLA's default costs
-    best: Emitted | None  # None: nothing is faster than XLA's default
+    best: Written | None  # linked; None: nothing is faster than XLA's default
     plans: int  # that were written and priced
     refused: tuple[str, ...]  # why plans were refused
     seconds: float
@@ -139,7 +121,7 @@ def apply(
     options: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     order: Order | None = None,
-) -> Emitted:
+) -> Written:
     """Has the compiler carry out a plan of `capture.program`, as it is.
 
     order: the plan is of `capture.program.reordered(order)`, and the compiler gets that order too.
@@ -156,11 +138,10 @@ def apply(
             f"but the capture is of {program.name} ({program.fingerprint})"
         )
     with shared(compiler, capture.target) as ask, Emitter(capture, ask, jobs, tell) as emitter:
-        written = emitter.write(plan, order=order)
-        emitted = Emitted(written, emitter.link(written))
+        linked = emitter.link(emitter.write(plan, order=order))
     if options is not None:
-        keep(options, capture, emitted)
-    return emitted
+        keep(options, capture, linked)
+    return linked
 
 
 def tune(
@@ -232,7 +213,7 @@ def tune_capture(
             interrupted = True
         best = search.best
         xla_main_bytes = emitter.main_bytes()
-        main_bytes = xla_main_bytes if best is None else emitter.main_bytes(best.written)
+        main_bytes = xla_main_bytes if best is None else emitter.main_bytes(best)
     if best is not None and options is not None:
         keep(options, capture, best)
     return Tuned(
@@ -249,10 +230,10 @@ def tune_capture(
     )
 
 
-def _calibrated(capture: Capture, best: Emitted | None) -> Calibrated | None:
+def _calibrated(capture: Capture, best: Written | None) -> Calibrated | None:
     """Returns what the best program, or XLA's default, costs at calibrated prices."""
     if best is not None:
-        return best.written.calibrated
+        return best.calibrated
     xla = capture.xla_plan
     return calibrated_of(capture.program, xla, xla, claimed_part(simulate(capture.program, xla)))
 
@@ -320,23 +301,23 @@ def what_is_left(
     )
 
 
-def keep(folder: str | os.PathLike[str], capture: Capture, emitted: Emitted) -> None:
+def keep(folder: str | os.PathLike[str], capture: Capture, linked: Written) -> None:
     """Writes a program into a folder, in which jit() finds it."""
     xla = simulate(capture.program, capture.xla_plan)
     about = {
         "program": capture.name,
-        "cost_ps": emitted.written.cost_ps,
-        "latency_ps": emitted.report.latency_ps,
-        "cold_ps": emitted.report.latency_cold_ps,
+        "cost_ps": linked.cost_ps,
+        "latency_ps": linked.report.latency_ps,
+        "cold_ps": linked.report.latency_cold_ps,
         "xla_latency_ps": xla.latency_ps,
         "xla_cold_ps": xla.latency_cold_ps,
-        "speedup": speedup(xla, emitted.report),
-        "speedup_cold": speedup(xla, emitted.report, cold=True),
+        "speedup": speedup(xla, linked.report),
+        "speedup_cold": speedup(xla, linked.report, cold=True),
         "speedup_of": claimed_part(xla),
-        **calibrated_numbers(emitted.written.calibrated),
+        **calibrated_numbers(linked.calibrated),
         "estimate": NOTE,
     }
-    TunedFolder(folder).keep(Key.of(capture), emitted.executable, about)
+    TunedFolder(folder).keep(Key.of(capture), linked.executable, about)
 
 
 class _Search:
@@ -357,7 +338,7 @@ class _Search:
         self._main_bytes = self._own_main_bytes + captured.program.hardware.fast_bytes
         self._forbidden: set[int] = set()
         self._fast_bytes = captured.program.hardware.fast_bytes
-        self.best: Emitted | None = None  # faster than XLA's default
+        self.best: Written | None = None  # faster than XLA's default
         self._by_both = by_both and calibrated_if_possible(captured.program) is not None
         self._best_gain = 1.0  # of `best`, by the prices by which it is the least
 
@@ -433,7 +414,7 @@ class _Search:
             pairs.append((written.calibrated.xla, written.calibrated.report))
         gain = min(cost_ps(xla) / cost_ps(now) for xla, now in pairs)
         if gain > self._best_gain and all(is_faster(*pair) for pair in pairs):
-            self.best = Emitted(written, self._emitter.link(written))
+            self.best = self._emitter.link(written)
             self._best_gain = gain
 
     def _learn(
