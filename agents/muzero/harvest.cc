@@ -95,10 +95,9 @@ Assignment Assign(const Config& config, const Replay& replay, uint64_t seed, int
     const PlayedGame& game = DrawBest(replay, rng);
     assignment.varied = {game.id, StartOf(game)};
   }
-  for (const ReplayPosition& position : replay.DrawEvenly(config.reanalysed, rng)) {
-    const PlayedGame& game = replay.game(position);
-    assignment.old.push_back(
-        {{game.id, position.step}, game.task, game.actions, game.steps[position.step].decision});
+  for (const StepId& id : replay.DrawEvenly(config.reanalysed, rng)) {
+    const PlayedGame& game = *replay.Find(id);
+    assignment.old.push_back({id, game.task, game.actions, game.steps[id.step].decision});
   }
   return assignment;
 }

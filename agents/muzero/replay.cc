@@ -164,6 +164,7 @@ ValueTarget ValueTargetOf(const PlayedGame& game, size_t t, int n_step) {
 
 void Replay::Add(PlayedGame game) {
   game.id = games_++;
+  game.source = Source::kRecent;
   recent_steps_ += static_cast<int64_t>(game.steps.size());
   recent_.push_back(std::move(game));
   while (recent_steps_ > config_.capacity && recent_.size() > 1) {
@@ -174,6 +175,7 @@ void Replay::Add(PlayedGame game) {
 
 void Replay::AddDemonstration(PlayedGame game) {
   game.id = games_++;
+  game.source = Source::kDemonstration;
   demonstrations_.push_back(std::move(game));
 }
 
@@ -186,37 +188,34 @@ bool Replay::Offer(const PlayedGame& game) {
   // matter.
   if (at != best.end() && at->latency_ps == game.latency_ps) return false;
   const bool first = at == best.begin();
-  best.insert(at, game)->id = games_++;
+  PlayedGame& kept = *best.insert(at, game);
+  kept.id = games_++;
+  kept.source = Source::kBest;
   if (best.size() > static_cast<size_t>(config_.best_games)) best.pop_back();
   return first;
 }
 
-std::optional<ReplayPosition> Replay::Find(const StepId& id) const {
-  for (int s = 0; s < kSources; ++s) {
-    const auto games = Games(static_cast<Source>(s));
-    for (size_t g = 0; g < games.size(); ++g) {
-      if (games[g]->id != id.game) continue;
-      if (id.step < 0 || static_cast<size_t>(id.step) >= games[g]->steps.size()) return {};
-      return ReplayPosition{static_cast<Source>(s), static_cast<int32_t>(g), id.step};
+const PlayedGame* Replay::Find(const StepId& id) const {
+  const auto find = [&id](const auto& games) -> const PlayedGame* {
+    for (const PlayedGame& game : games) {
+      if (game.id == id.game) return &game;
     }
-  }
-  return {};
+    return nullptr;
+  };
+  // Those are many, and in the order of their ids.
+  const auto recent =
+      std::lower_bound(recent_.begin(), recent_.end(), id.game,
+                       [](const PlayedGame& game, int64_t wanted) { return game.id < wanted; });
+  const PlayedGame* found = recent != recent_.end() && recent->id == id.game ? &*recent : nullptr;
+  for (size_t task = 0; found == nullptr && task < best_.size(); ++task) found = find(best_[task]);
+  if (found == nullptr) found = find(demonstrations_);
+  const bool has_step =
+      found != nullptr && id.step >= 0 && static_cast<size_t>(id.step) < found->steps.size();
+  return has_step ? found : nullptr;
 }
 
-PlayedGame& Replay::game(const ReplayPosition& position) {
-  return const_cast<PlayedGame&>(static_cast<const Replay*>(this)->game(position));
-}
-
-const PlayedGame& Replay::game(const ReplayPosition& position) const {
-  auto index = static_cast<size_t>(position.game);
-  if (position.source == Source::kRecent) return recent_[index];
-  if (position.source == Source::kDemonstration) return demonstrations_[index];
-  for (const auto& best : best_) {
-    if (index < best.size()) return best[index];
-    index -= best.size();
-  }
-  MG_CHECK(false);
-  return demonstrations_[0];
+PlayedGame* Replay::Find(const StepId& id) {
+  return const_cast<PlayedGame*>(static_cast<const Replay*>(this)->Find(id));
 }
 
 std::vector<const PlayedGame*> Replay::Games(Source source) const {
@@ -256,11 +255,11 @@ Replay::Sources Replay::Prepare(bool by_priority) const {
   return sources;
 }
 
-std::vector<ReplayPosition> Replay::DrawFrom(const Sources& sources, int count, bool by_priority,
-                                             Rng& rng) const {
-  std::vector<ReplayPosition> positions;
-  if (sources.share <= 0) return positions;
-  while (positions.size() < static_cast<size_t>(count)) {
+std::vector<StepId> Replay::DrawFrom(const Sources& sources, int count, bool by_priority,
+                                     Rng& rng) const {
+  std::vector<StepId> steps;
+  if (sources.share <= 0) return steps;
+  while (steps.size() < static_cast<size_t>(count)) {
     const size_t s =
         DrawIndex(kSources, sources.share, [&](size_t i) { return sources.shares[i]; }, rng);
     const Pool& pool = sources.pools[s];
@@ -268,14 +267,13 @@ std::vector<ReplayPosition> Replay::DrawFrom(const Sources& sources, int count, 
         DrawIndex(pool.games.size(), pool.weight, [&](size_t i) { return pool.weights[i]; }, rng);
     const PlayedGame& game = *pool.games[g];
     if (game.steps.empty()) continue;
-    for (int i = 0; i < kPositionsPerGame && positions.size() < static_cast<size_t>(count); ++i) {
+    for (int i = 0; i < kPositionsPerGame && steps.size() < static_cast<size_t>(count); ++i) {
       const auto weight = [&](size_t t) { return by_priority ? WeightOf(game.steps[t]) : 1.0F; };
       const size_t t = DrawIndex(game.steps.size(), pool.weights[g], weight, rng);
-      positions.push_back(
-          {static_cast<Source>(s), static_cast<int32_t>(g), static_cast<int32_t>(t)});
+      steps.push_back({game.id, static_cast<int32_t>(t)});
     }
   }
-  return positions;
+  return steps;
 }
 
 std::vector<Replay::Sample> Replay::Draw(int samples, int count, Rng& rng) const {
@@ -287,11 +285,12 @@ std::vector<Replay::Sample> Replay::Draw(int samples, int count, Rng& rng) const
 
 Replay::Sample Replay::SampleOf(const Sources& sources, int count, Rng& rng) const {
   Sample sample;
-  sample.positions = DrawFrom(sources, count, true, rng);
+  sample.steps = DrawFrom(sources, count, true, rng);
   float most = 0;
-  for (const ReplayPosition& position : sample.positions) {
-    const Pool& pool = sources.pools[static_cast<size_t>(position.source)];
-    const float weight = WeightOf(pool.games[position.game]->steps[position.step]);
+  for (const StepId& id : sample.steps) {
+    const PlayedGame& game = *Find(id);
+    const Pool& pool = sources.pools[static_cast<size_t>(game.source)];
+    const float weight = WeightOf(game.steps[id.step]);
     const float mean = pool.weight / static_cast<float>(pool.steps);
     sample.importance.push_back(
         std::pow(mean / weight, static_cast<float>(config_.importance_exponent)));
@@ -301,7 +300,7 @@ Replay::Sample Replay::SampleOf(const Sources& sources, int count, Rng& rng) con
   return sample;
 }
 
-std::vector<ReplayPosition> Replay::DrawEvenly(int count, Rng& rng) const {
+std::vector<StepId> Replay::DrawEvenly(int count, Rng& rng) const {
   return DrawFrom(Prepare(false), count, false, rng);
 }
 
@@ -329,6 +328,7 @@ absl::Status Replay::Read(absl::string_view& in, absl::Span<const Task> tasks) {
         AddDemonstration(std::move(game));
       } else {
         game.id = games_++;
+        game.source = Source::kBest;
         best_[game.task].push_back(std::move(game));
       }
     }
@@ -396,7 +396,7 @@ void WriteObservations(const Task& task, const PlayedGame& game, std::vector<Wan
 Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay& replay,
                 const Replay::Sample& sample) {
   Batch batch;
-  const size_t rows = sample.positions.size(), unroll = config.learned() ? config.unroll : 0;
+  const size_t rows = sample.steps.size(), unroll = config.learned() ? config.unroll : 0;
   const size_t actions = tasks[0].game().num_actions();
   const size_t elements = rows * (unroll + 1);
   batch.rows = static_cast<int>(rows);
@@ -412,13 +412,10 @@ Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay
   batch.alive.resize(elements);
   batch.importance = sample.importance;
   for (size_t begin = 0, end = 0; begin < rows; begin = end) {
-    const ReplayPosition& position = sample.positions[begin];
-    const PlayedGame& game = replay.game(position);
+    const PlayedGame& game = *replay.Find(sample.steps[begin]);
     std::vector<Wanted> wanted;
-    for (; end < rows && sample.positions[end].source == position.source &&
-           sample.positions[end].game == position.game;
-         ++end) {
-      const size_t first = sample.positions[end].step;
+    for (; end < rows && sample.steps[end].game == game.id; ++end) {
+      const size_t first = sample.steps[end].step;
       WriteTargets(config, game, first, end, actions, batch);
       for (size_t k = 0; k <= unroll && first + k < game.steps.size(); ++k) {
         wanted.push_back({game.steps[first + k].decision, end * (unroll + 1) + k});

@@ -54,8 +54,13 @@ absl::Status ReadPolicy(absl::string_view& in, const Game& game, std::vector<flo
 void WriteStep(const Step& step, std::string& out);
 absl::Status ReadStep(absl::string_view& in, const Game& game, Step& step);
 
+// What the replay keeps a game for. Its steps are drawn from one of these after the other.
+enum class Source : uint8_t { kRecent, kBest, kDemonstration };
+inline constexpr int kSources = 3;
+
 struct PlayedGame {
-  int64_t id = 0;    // that the replay gave it
+  int64_t id = 0;  // that the replay gave it, and where it stands there
+  Source source = Source::kRecent;
   int32_t task = 0;  // index of its task
   std::vector<uint8_t> actions;
   std::vector<Step> steps;  // the decisions to learn from, one behind the other
@@ -88,19 +93,9 @@ struct ValueTarget {
 };
 ValueTarget ValueTargetOf(const PlayedGame& game, size_t t, int n_step);
 
-enum class Source : uint8_t { kRecent, kBest, kDemonstration };
-inline constexpr int kSources = 3;
-
-// A step of a game of the replay, by a name that it keeps when other games come and go.
+// A step of a game of the replay, by the game's id.
 struct StepId {
   int64_t game = 0;
-  int32_t step = 0;
-};
-
-// Where a step of a game lies in the replay as it is now.
-struct ReplayPosition {
-  Source source = Source::kRecent;
-  int32_t game = 0;  // index in its source
   int32_t step = 0;
 };
 
@@ -120,21 +115,20 @@ class Replay {
   const std::vector<PlayedGame>& best(size_t task) const { return best_[task]; }
   int64_t recent_steps() const { return recent_steps_; }
 
-  // Where a step lies; nothing if its game was dropped.
-  std::optional<ReplayPosition> Find(const StepId& id) const;
-  PlayedGame& game(const ReplayPosition& position);
-  const PlayedGame& game(const ReplayPosition& position) const;
+  // The game that has a step; null if it was dropped.
+  const PlayedGame* Find(const StepId& id) const;
+  PlayedGame* Find(const StepId& id);
 
-  // `samples` samples, each of `count` positions drawn by priority, and for each position the
-  // importance weight that corrects for the priorities. Several are of the same game, which is then
+  // `samples` samples, each of `count` steps drawn by priority, and for each step the importance
+  // weight that corrects for the priorities. Several are of the same game, which is then
   // played again only once. Empty only if there is nothing to learn from.
   struct Sample {
-    std::vector<ReplayPosition> positions;
+    std::vector<StepId> steps;
     std::vector<float> importance;
   };
   std::vector<Sample> Draw(int samples, int count, Rng& rng) const;
   // The same without priorities, for reanalysis.
-  std::vector<ReplayPosition> DrawEvenly(int count, Rng& rng) const;
+  std::vector<StepId> DrawEvenly(int count, Rng& rng) const;
 
   // Everything that is kept, as bytes and back. InvalidArgument: the bytes are damaged.
   void Write(std::string& out) const;
@@ -156,8 +150,7 @@ class Replay {
   std::vector<const PlayedGame*> Games(Source source) const;
   Sources Prepare(bool by_priority) const;
   Sample SampleOf(const Sources& sources, int count, Rng& rng) const;
-  std::vector<ReplayPosition> DrawFrom(const Sources& sources, int count, bool by_priority,
-                                       Rng& rng) const;
+  std::vector<StepId> DrawFrom(const Sources& sources, int count, bool by_priority, Rng& rng) const;
 
   Config config_;
   std::deque<PlayedGame> recent_;
@@ -167,7 +160,7 @@ class Replay {
   int64_t games_ = 0;  // number of games that were kept since the start, of which ids are made
 };
 
-// What an update learns from the positions of `sample`.
+// What an update learns from the steps of `sample`.
 Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay& replay,
                 const Replay::Sample& sample);
 

@@ -394,19 +394,20 @@ class MuZeroTrainer final : public Trainer {
   absl::Status LearnFromReplay(int updates, const std::atomic<bool>* cancel) {
     const Stopwatch watch;
     Rng rng(MixSeeds(IterationSeed(iterations_), 0), static_cast<uint64_t>(step_.updates()));
-    std::vector<std::pair<ReplayPosition, float>> priorities;
+    std::vector<std::pair<StepId, float>> priorities;
     // All updates of a call draw by the same priorities.
     for (const Replay::Sample& sample : replay_.Draw(updates, config_.batch, rng)) {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
       MG_ASSIGN_OR_RETURN(const Losses losses,
                           learner_->Update(MakeBatch(config_, tasks_, replay_, sample)));
       const std::vector<float>& errors = config_.exact() ? losses.surprises : losses.value_errors;
-      for (size_t row = 0; row < sample.positions.size(); ++row) {
-        priorities.emplace_back(sample.positions[row], PriorityOf(config_, errors[row]));
+      for (size_t row = 0; row < sample.steps.size(); ++row) {
+        priorities.emplace_back(sample.steps[row], PriorityOf(config_, errors[row]));
       }
       step_.Add(losses);
     }
-    for (const auto& [position, priority] : priorities) StepAt(position).priority = priority;
+    for (const auto& [id, priority] : priorities)
+      replay_.Find(id)->steps[id.step].priority = priority;
     step_.AddLearning(watch.seconds());
     return absl::OkStatus();
   }
@@ -441,32 +442,27 @@ class MuZeroTrainer final : public Trainer {
     return absl::OkStatus();
   }
 
-  muzero::Step& StepAt(const ReplayPosition& position) {
-    return replay_.game(position).steps[position.step];
-  }
-
   void Reanalyse(const Harvest& harvest) {
     for (const Harvest::Reanalysed& one : harvest.reanalysed) {
-      const std::optional<ReplayPosition> position = replay_.Find(one.id);
-      if (!position) continue;
-      muzero::Step& step = StepAt(*position);
+      PlayedGame* const game = replay_.Find(one.id);
+      if (game == nullptr) continue;
+      muzero::Step& step = game->steps[one.id.step];
       step.value = one.value;
       step.searched = 1;
       if (step.taught != 0) continue;  // by the rules themselves, which no search knows better
       step.policy = one.policy;
-      const PlayedGame& game = replay_.game(*position);
-      if (position->source == Source::kRecent || !game.MayBeImitated()) continue;
+      if (game->source == Source::kRecent || !game->MayBeImitated()) continue;
       for (float& p : step.policy) p *= static_cast<float>(1 - config_.imitation);
-      const uint8_t played = game.actions[step.decision];
+      const uint8_t played = game->actions[step.decision];
       step.policy[played] += static_cast<float>(config_.imitation);
     }
   }
 
   void Teach(const Harvest& harvest) {
     for (const Harvest::Taught& one : harvest.taught) {
-      const std::optional<ReplayPosition> position = replay_.Find(one.id);
-      if (!position) continue;
-      muzero::Step& step = StepAt(*position);
+      PlayedGame* const game = replay_.Find(one.id);
+      if (game == nullptr) continue;
+      muzero::Step& step = game->steps[one.id.step];
       step.policy = one.policy;
       step.taught = 1;
     }

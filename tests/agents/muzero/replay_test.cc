@@ -176,10 +176,10 @@ TEST_CASE("steps are drawn in proportion to their priorities") {
   for (int i = 0; i < 10; ++i) {
     const Replay::Sample sample = replay.Draw(1, kDraws / 10, rng)[0];
     REQUIRE(*std::max_element(sample.importance.begin(), sample.importance.end()) == 1);
-    for (size_t row = 0; row < sample.positions.size(); ++row) {
-      const ReplayPosition& p = sample.positions[row];
-      ++counts[{p.game, p.step}];
-      if (p.game == 0) importance_of[p.step] = sample.importance[row];
+    for (size_t row = 0; row < sample.steps.size(); ++row) {
+      const auto& [id, step] = sample.steps[row];
+      ++counts[{static_cast<int>(id), step}];
+      if (id == 0) importance_of[step] = sample.importance[row];
     }
   }
   const double sum = 7.5 + 12;
@@ -228,8 +228,7 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
   REQUIRE(game.steps.size() > 2);
   replay.Add(game);
   const auto last = static_cast<int32_t>(game.steps.size()) - 1;
-  const Batch batch = MakeBatch(config, tasks, replay,
-                                {{{Source::kRecent, 0, 0}, {Source::kRecent, 0, last}}, {1, 1}});
+  const Batch batch = MakeBatch(config, tasks, replay, {{{0, 0}, {0, last}}, {1, 1}});
   const size_t size = tasks[0].observation_size();
   REQUIRE(batch.rows == 2);
   REQUIRE(batch.observations.size() == 2 * 4 * size);
@@ -294,7 +293,7 @@ TEST_CASE("nothing is learned of what follows the agent's own part of a game") {
   game.to_end = 0;
   Replay replay(config, 1);
   replay.Add(game);
-  const Batch batch = MakeBatch(config, tasks, replay, {{{Source::kRecent, 0, 0}}, {1}});
+  const Batch batch = MakeBatch(config, tasks, replay, {{{0, 0}}, {1}});
   REQUIRE(batch.alive == std::vector<float>{1, 1, 0, 0});
   REQUIRE(batch.reward_weights == std::vector<float>{1, 0, 0});
   REQUIRE(batch.value_weights[2] == 0);
