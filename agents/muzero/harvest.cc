@@ -24,12 +24,13 @@ const PlayedGame& DrawBest(const Replay& replay, Rng& rng) {
 }
 
 Start StartOf(const PlayedGame& game) {
-  Start start = {game.task, game.actions, {}};
+  Start start = {game.id, game.task, game.actions, {}};
   for (const Step& step : game.steps) start.decisions.push_back(step.decision);
   return start;
 }
 
 void WriteStart(const Start& start, std::string& out) {
+  WriteBytes(start.id, out);
   WriteBytes(start.task, out);
   WriteBytes(start.actions, out);
   WriteBytes(start.decisions, out);
@@ -47,6 +48,7 @@ bool IsGameWith(const Game& game, absl::Span<const uint8_t> actions,
 
 absl::StatusOr<Start> ReadStart(absl::string_view& in, absl::Span<const Task> tasks) {
   Start start;
+  MG_RETURN_IF_ERROR(ReadBytes(in, start.id));
   MG_RETURN_IF_ERROR(ReadBytes(in, start.task));
   MG_RETURN_IF_ERROR(ReadBytes(in, start.actions));
   MG_RETURN_IF_ERROR(ReadBytes(in, start.decisions));
@@ -91,10 +93,7 @@ Assignment Assign(const Config& config, const Replay& replay, uint64_t seed, int
   assignment.updates = updates;
   for (int i = 0; i < config.games; ++i)
     assignment.starts.push_back(StartOf(DrawBest(replay, rng)));
-  if (config.varied_decisions > 0) {
-    const PlayedGame& game = DrawBest(replay, rng);
-    assignment.varied = {game.id, StartOf(game)};
-  }
+  if (config.varied_decisions > 0) assignment.varied = StartOf(DrawBest(replay, rng));
   for (const StepId& id : replay.DrawEvenly(config.reanalysed, rng)) {
     const PlayedGame& game = *replay.Find(id);
     assignment.old.push_back({id, game.task, game.actions, game.steps[id.step].decision});
@@ -108,10 +107,7 @@ void Write(const Assignment& assignment, std::string& out) {
   WriteBytes(static_cast<uint64_t>(assignment.starts.size()), out);
   for (const Start& start : assignment.starts) WriteStart(start, out);
   WriteBytes(static_cast<uint8_t>(assignment.varied.has_value()), out);
-  if (assignment.varied) {
-    WriteBytes(assignment.varied->id, out);
-    WriteStart(assignment.varied->start, out);
-  }
+  if (assignment.varied) WriteStart(*assignment.varied, out);
   WriteBytes(static_cast<uint64_t>(assignment.old.size()), out);
   for (const Assignment::Old& old : assignment.old) {
     WriteId(old.id, out);
@@ -135,10 +131,7 @@ absl::StatusOr<Assignment> ReadAssignment(absl::string_view& in, absl::Span<cons
   }
   MG_RETURN_IF_ERROR(ReadBytes(in, varied));
   if (varied != 0) {
-    int64_t id = 0;
-    MG_RETURN_IF_ERROR(ReadBytes(in, id));
-    MG_ASSIGN_OR_RETURN(Start start, ReadStart(in, tasks));
-    assignment.varied = {id, std::move(start)};
+    MG_ASSIGN_OR_RETURN(assignment.varied, ReadStart(in, tasks));
   }
   MG_RETURN_IF_ERROR(ReadBytes(in, olds));
   for (uint64_t i = 0; i < olds; ++i) {
@@ -159,16 +152,12 @@ void Write(const Harvest& harvest, std::string& out) {
   WriteGames(harvest.games, out);
   WriteGames(harvest.rollouts, out);
   WriteGames(harvest.variations, out);
-  WriteBytes(static_cast<uint64_t>(harvest.reanalysed.size()), out);
-  for (const Harvest::Reanalysed& one : harvest.reanalysed) {
+  WriteBytes(static_cast<uint64_t>(harvest.revisions.size()), out);
+  for (const Revision& one : harvest.revisions) {
     WriteId(one.id, out);
     WritePolicy(one.policy, out);
-    WriteBytes(one.value, out);
-  }
-  WriteBytes(static_cast<uint64_t>(harvest.taught.size()), out);
-  for (const Harvest::Taught& one : harvest.taught) {
-    WriteId(one.id, out);
-    WritePolicy(one.policy, out);
+    WriteBytes(static_cast<uint8_t>(one.value.has_value()), out);
+    if (one.value) WriteBytes(*one.value, out);
   }
   for (const int64_t count : {harvest.searches, harvest.evaluations, harvest.varied})
     WriteBytes(count, out);
@@ -178,24 +167,19 @@ void Write(const Harvest& harvest, std::string& out) {
 
 absl::StatusOr<Harvest> ReadHarvest(absl::string_view& in, absl::Span<const Task> tasks) {
   Harvest harvest;
-  uint64_t reanalysed = 0, taught = 0;
+  uint64_t revisions = 0;
   MG_RETURN_IF_ERROR(ReadGames(in, tasks, harvest.games));
   MG_RETURN_IF_ERROR(ReadGames(in, tasks, harvest.rollouts));
   MG_RETURN_IF_ERROR(ReadGames(in, tasks, harvest.variations));
-  MG_RETURN_IF_ERROR(ReadBytes(in, reanalysed));
-  for (uint64_t i = 0; i < reanalysed; ++i) {
-    Harvest::Reanalysed one;
+  MG_RETURN_IF_ERROR(ReadBytes(in, revisions));
+  for (uint64_t i = 0; i < revisions; ++i) {
+    Revision one;
+    uint8_t has_value = 0;
     MG_RETURN_IF_ERROR(ReadId(in, one.id));
     MG_RETURN_IF_ERROR(ReadPolicy(in, tasks[0].game(), one.policy));
-    MG_RETURN_IF_ERROR(ReadBytes(in, one.value));
-    harvest.reanalysed.push_back(std::move(one));
-  }
-  MG_RETURN_IF_ERROR(ReadBytes(in, taught));
-  for (uint64_t i = 0; i < taught; ++i) {
-    Harvest::Taught one;
-    MG_RETURN_IF_ERROR(ReadId(in, one.id));
-    MG_RETURN_IF_ERROR(ReadPolicy(in, tasks[0].game(), one.policy));
-    harvest.taught.push_back(std::move(one));
+    MG_RETURN_IF_ERROR(ReadBytes(in, has_value));
+    if (has_value != 0) MG_RETURN_IF_ERROR(ReadBytes(in, one.value.emplace()));
+    harvest.revisions.push_back(std::move(one));
   }
   for (int64_t* count : {&harvest.searches, &harvest.evaluations, &harvest.varied})
     MG_RETURN_IF_ERROR(ReadBytes(in, *count));

@@ -22,12 +22,7 @@ struct Assignment {
   uint64_t seed = 0;
   int64_t updates = 0;        // number of updates that the networks have behind them
   std::vector<Start> starts;  // best games, which new games begin in, one after the other; not none
-  // A best game of which variations are played.
-  struct Varied {
-    int64_t id = 0;
-    Start start;
-  };
-  std::optional<Varied> varied;
+  std::optional<Start> varied;  // a best game of which variations are played
   // An old decision that is searched again.
   struct Old {
     StepId id;
@@ -45,19 +40,7 @@ struct Harvest {
   std::vector<PlayedGame> games;       // those that finished
   std::vector<PlayedGame> rollouts;    // those that are faster than the game they follow
   std::vector<PlayedGame> variations;  // those that are faster than the game they vary
-  // What a new search says of an old decision.
-  struct Reanalysed {
-    StepId id;
-    std::vector<float> policy;
-    float value = 0;
-  };
-  std::vector<Reanalysed> reanalysed;
-  // What variations of a best game teach about one of its decisions.
-  struct Taught {
-    StepId id;
-    std::vector<float> policy;
-  };
-  std::vector<Taught> taught;
+  std::vector<Revision> revisions;
   int64_t searches = 0;
   int64_t evaluations = 0;  // number of positions that the network evaluated
   int64_t varied = 0;       // number of games that VaryGame played

@@ -99,6 +99,14 @@ struct StepId {
   int32_t step = 0;
 };
 
+// What is learned of an old step: what a new search says of it, or what variations of its game
+// taught, which has no value.
+struct Revision {
+  StepId id;
+  std::vector<float> policy;
+  std::optional<float> value;
+};
+
 class Replay {
  public:
   Replay(const Config& config, size_t tasks) : config_(config), best_(tasks) {}

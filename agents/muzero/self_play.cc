@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -181,7 +182,7 @@ absl::Status SelfPlay::Reanalyse(Turn& turn) {
         Search(roots, MixSeeds(MixSeeds(turn.assignment.seed, 1u << 31), begin), turn));
     for (size_t i = 0; i < some.size(); ++i) {
       const int root = static_cast<int>(i);
-      turn.harvest.reanalysed.push_back(
+      turn.harvest.revisions.push_back(
           {some[i].id, PolicyOf(*search_, root), search_->value(root)});
     }
   }
@@ -189,14 +190,13 @@ absl::Status SelfPlay::Reanalyse(Turn& turn) {
 }
 
 absl::Status SelfPlay::Vary(Network& network, Turn& turn) {
-  const auto& [id, start] = *turn.assignment.varied;
-  MG_ASSIGN_OR_RETURN(muzero::Varied varied,
+  const Start& start = *turn.assignment.varied;
+  MG_ASSIGN_OR_RETURN(Varied varied,
                       VaryGame(task(start.task), start, config_.varied_decisions,
                                config_.proposals == "uniform" ? nullptr : &network, turn.rng));
   turn.harvest.varied += varied.games;
   if (varied.better) turn.harvest.variations.push_back(*std::move(varied.better));
-  for (muzero::Varied::Lesson& lesson : varied.lessons)
-    turn.harvest.taught.push_back({{id, lesson.step}, std::move(lesson.policy)});
+  std::move(varied.taught.begin(), varied.taught.end(), std::back_inserter(turn.harvest.revisions));
   return absl::OkStatus();
 }
 

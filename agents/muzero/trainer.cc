@@ -442,12 +442,18 @@ class MuZeroTrainer final : public Trainer {
     return absl::OkStatus();
   }
 
-  void Reanalyse(const Harvest& harvest) {
-    for (const Harvest::Reanalysed& one : harvest.reanalysed) {
+  // With `stale` the searches don't count.
+  void Revise(const Harvest& harvest, bool stale) {
+    for (const Revision& one : harvest.revisions) {
       PlayedGame* const game = replay_.Find(one.id);
-      if (game == nullptr) continue;
+      if (game == nullptr || (one.value && stale)) continue;
       muzero::Step& step = game->steps[one.id.step];
-      step.value = one.value;
+      if (!one.value) {
+        step.policy = one.policy;
+        step.taught = 1;
+        continue;
+      }
+      step.value = *one.value;
       step.searched = 1;
       if (step.taught != 0) continue;  // by the rules themselves, which no search knows better
       step.policy = one.policy;
@@ -458,22 +464,11 @@ class MuZeroTrainer final : public Trainer {
     }
   }
 
-  void Teach(const Harvest& harvest) {
-    for (const Harvest::Taught& one : harvest.taught) {
-      PlayedGame* const game = replay_.Find(one.id);
-      if (game == nullptr) continue;
-      muzero::Step& step = game->steps[one.id.step];
-      step.policy = one.policy;
-      step.taught = 1;
-    }
-  }
-
   void TakeHarvest(size_t group, Harvest harvest, std::optional<int64_t> most_stale) {
     const auto is_stale = [&](int64_t updates) {
       return most_stale && learner_->updates() - updates > *most_stale;
     };
-    Teach(harvest);
-    if (!groups_[group].out || !is_stale(groups_[group].updates)) Reanalyse(harvest);
+    Revise(harvest, groups_[group].out && is_stale(groups_[group].updates));
     step_.Add(harvest);
     for (const PlayedGame& game : harvest.rollouts) Offer(game, "muzero");
     for (const PlayedGame& game : harvest.variations) Offer(game, "muzero, varied");

@@ -325,8 +325,8 @@ class Lessons {
     least = std::min(least, static_cast<float>(cost));
   }
 
-  std::vector<Varied::Lesson> Take() const {
-    std::vector<Varied::Lesson> lessons;
+  std::vector<Revision> Take() const {
+    std::vector<Revision> taught;
     for (size_t s = 0; s < start_.decisions.size(); ++s) {
       const int32_t decision = start_.decisions[s];
       std::vector<float> policy(actions_);
@@ -343,9 +343,9 @@ class Lessons {
       policy[start_.actions[decision]] = 1;
       sum += 1;
       for (float& p : policy) p /= sum;
-      lessons.push_back({static_cast<int32_t>(s), std::move(policy)});
+      taught.push_back({{start_.id, static_cast<int32_t>(s)}, std::move(policy), {}});
     }
-    return lessons;
+    return taught;
   }
 
  private:
@@ -398,7 +398,7 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t de
     best_ps = game.end().latency_ps();
     best_actions.assign(game.end().actions().begin(), game.end().actions().end());
   }
-  varied.lessons = lessons.Take();
+  varied.taught = lessons.Take();
   if (best_actions.empty()) return varied;
   varied.better = GameOf(task, start.task, *PositionAfter(task.game(), best_actions), 0, true);
   return varied;

@@ -19,9 +19,10 @@ namespace mallocgame::muzero {
 // A whole game, and the decisions at which other games may leave it: those with several legal
 // actions.
 struct Start {
+  int64_t id = 0;    // that the replay gave it
   int32_t task = 0;  // index of its task
   std::vector<uint8_t> actions;
-  std::vector<int32_t> decisions;  // indices of actions, at least one
+  std::vector<int32_t> decisions;  // indices of actions, at least one: those of its steps
 };
 
 struct Varied {
@@ -30,11 +31,7 @@ struct Varied {
   // What single changes taught: the policy to learn at a decision of `start`, in which an action
   // has the more of a share the less worse the game became with it. Decisions without a trial are
   // left out.
-  struct Lesson {
-    int32_t step;  // index in start.decisions
-    std::vector<float> policy;
-  };
-  std::vector<Lesson> lessons;
+  std::vector<Revision> taught;
 };
 // Plays variations until about `decisions` decisions are played, each of which counts as
 // CountOfDecision. They change `start` where the network's policy suggests it, or,

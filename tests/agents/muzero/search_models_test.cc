@@ -338,7 +338,7 @@ TEST_CASE("variations of a bad game find a better one, whole and as good as it s
     PlayedGame other = GameOf(task, 0, *RandomGame(task.game(), rng), 0, true);
     if (other.latency_ps > bad.latency_ps) bad = std::move(other);
   }
-  Start start = {0, bad.actions, {}};
+  Start start = {7, 0, bad.actions, {}};
   for (const Step& step : bad.steps) start.decisions.push_back(step.decision);
   const bool anywhere = GENERATE(false, true);
   const auto varied = VaryGame(task, start, 2000 * CountOfDecision(task.game()),
@@ -353,9 +353,11 @@ TEST_CASE("variations of a bad game find a better one, whole and as good as it s
   for (const Step& step : varied->better->steps)
     REQUIRE(step.policy.empty() != varied->better->MayBeImitated());
   // What was tried teaches a policy of legal actions, in which what was played has a share.
-  REQUIRE(varied->lessons.size() > 1);
-  for (const auto& [step, policy] : varied->lessons) {
-    const int32_t decision = start.decisions[step];
+  REQUIRE(varied->taught.size() > 1);
+  for (const auto& [id, policy, value] : varied->taught) {
+    REQUIRE(id.game == start.id);
+    REQUIRE_FALSE(value.has_value());
+    const int32_t decision = start.decisions[id.step];
     const auto position =
         PositionAfter(task.game(), absl::MakeConstSpan(start.actions).subspan(0, decision));
     double sum = 0;
