@@ -115,7 +115,6 @@ class ChannelSlack {
   template <class Slack>
   Node NodeWith(size_t first, uint32_t n, const Range& range, absl::Span<const Change> changes,
                 const Slack& slack) const {
-    if (changes.empty()) return nodes_[first + n];
     if (range.ticks == kBlock) {
       auto change = changes.begin();
       return Leaf(range.begin, range.segment_end, [&](Tick t) {
@@ -126,8 +125,11 @@ class ChannelSlack {
     }
     size_t left = 0;
     while (left < changes.size() && changes[left].tick < range.middle()) ++left;
-    return Joined(NodeWith(first, 2 * n, range.Left(), changes.subspan(0, left), slack),
-                  NodeWith(first, 2 * n + 1, range.Right(), changes.subspan(left), slack));
+    const auto child = [&](uint32_t m, const Range& its, absl::Span<const Change> own) {
+      return own.empty() ? nodes_[first + m] : NodeWith(first, m, its, own, slack);
+    };
+    return Joined(child(2 * n, range.Left(), changes.subspan(0, left)),
+                  child(2 * n + 1, range.Right(), changes.subspan(left)));
   }
 
   const std::vector<Tick>* begin_;
