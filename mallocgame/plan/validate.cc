@@ -99,8 +99,9 @@ class Validator {
     }
     for (size_t i = 0; i < plan_.served_by.size(); ++i) {
       const ResidenceId id = plan_.served_by[i];
+      if (!id.valid() || !program_.in_main_only(AccessId(i))) continue;
       const Tick tick = program_.accesses()[i].tick;
-      if (id.valid() && program_.in_main_only(AccessId(i)) && !Replaces(id, tick)) {
+      if (!Replaces(id, tick)) {
         Break(Rule::kEligible, Describe(id.index()), "it serves ", At(tick),
               ", which makes its results in main memory");
       }
