@@ -123,8 +123,6 @@ struct Config {
       0.6, 0, 1,
       "Exponent of the error in the priority with which a decision is replayed: of the policy's "
       "where rollouts alone judge, else of the value's."};
-  Setting<double> importance_exponent = {
-      0.4, 0, 1, "Exponent of the importance weight that corrects for the priorities."};
   Setting<int> reanalysed = {
       24, 0, kMany, "Number of old decisions that a group searches again in an iteration."};
   Setting<double> imitation = {
@@ -147,17 +145,6 @@ struct Config {
       50, 0, 1e9, "Number of updates in which the learning rate rises to its full value."};
   Setting<int> decay_updates = {
       20000, 1, 1e9, "Number of updates in which the learning rate falls to its final value."};
-  Setting<double> weight_decay = {1e-4, 0, 1, "Weight decay of AdamW."};
-  Setting<double> gradient_clip = {5, 1e-3, 1e9, "Norm to which a longer gradient is clipped."};
-  Setting<double> value_weight = {0.5, 0, 1000, "Weight of the value loss."};
-  Setting<double> others_value_weight = {
-      0.25, 0, 1,
-      "Weight of a value target within that loss where what follows was played by others, not by "
-      "the agent's search."};
-  Setting<double> reward_weight = {
-      1, 0, 1000, "Weight of the reward loss; it counts with learned dynamics only."};
-  Setting<double> consistency_weight = {
-      1, 0, 1000, "Weight of the consistency loss; it counts with learned dynamics only."};
   Setting<std::string> precision = {
       "fp32", "fp32|bf16", "Precision of the network's arithmetic; weights are kept in fp32."};
   Setting<std::string> device = {"auto", "auto|cpu|cuda",

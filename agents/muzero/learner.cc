@@ -20,6 +20,10 @@
 namespace mallocgame::muzero {
 namespace {
 
+constexpr double kValueWeight = 0.5;   // of the value loss; the other losses count in full
+constexpr double kGradientNorm = 5;    // to which a longer gradient is clipped
+constexpr double kWeightDecay = 1e-4;  // of AdamW
+
 using training::CatchTorch;
 
 // As long as it lives, Torch does arithmetic in bf16 where that is safe, if `enabled`.
@@ -134,7 +138,7 @@ class TorchLearner final : public Learner {
   std::unique_ptr<torch::optim::AdamW> MakeOptimizer(const Networks& networks) const {
     return std::make_unique<torch::optim::AdamW>(
         networks->parameters(),
-        torch::optim::AdamWOptions(config_.learning_rate).weight_decay(config_.weight_decay));
+        torch::optim::AdamWOptions(config_.learning_rate).weight_decay(kWeightDecay));
   }
 
   double LearningRate() const {
@@ -228,16 +232,12 @@ class TorchLearner final : public Learner {
       terms = Forward(batch);
     }
     const auto importance = OnDevice(batch.importance, {batch.rows});
-    const double value_weight = config_.value_weight, reward_weight = config_.reward_weight,
-                 consistency_weight = config_.consistency_weight;
-    const auto total =
-        (importance * (terms.policy + value_weight * terms.value + reward_weight * terms.reward +
-                       consistency_weight * terms.consistency))
-            .mean();
+    const auto total = (importance * (terms.policy + kValueWeight * terms.value + terms.reward +
+                                      terms.consistency))
+                           .mean();
     optimizer_->zero_grad();
     total.backward();
-    const double norm =
-        torch::nn::utils::clip_grad_norm_(networks_->parameters(), config_.gradient_clip);
+    const double norm = torch::nn::utils::clip_grad_norm_(networks_->parameters(), kGradientNorm);
     if (!std::isfinite(total.item<double>()) || !std::isfinite(norm)) {
       return absl::FailedPreconditionError(absl::StrCat(
           "muzero: update ", updates_, ": found loss ", total.item<double>(), " and gradient norm ",

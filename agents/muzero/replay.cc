@@ -292,8 +292,7 @@ Replay::Sample Replay::SampleOf(const Sources& sources, int count, Rng& rng) con
     const Pool& pool = sources.pools[static_cast<size_t>(game.source)];
     const float weight = WeightOf(game.steps[id.step]);
     const float mean = pool.weight / static_cast<float>(pool.steps);
-    sample.importance.push_back(
-        std::pow(mean / weight, static_cast<float>(config_.importance_exponent)));
+    sample.importance.push_back(std::pow(mean / weight, kImportanceExponent));
     most = std::max(most, sample.importance.back());
   }
   for (float& importance : sample.importance) importance /= most;
@@ -365,7 +364,7 @@ void WriteTargets(const Config& config, const PlayedGame& game, size_t first, si
     const auto [value, own] = ValueTargetOf(game, t, config.n_step);
     batch.alive[element] = 1;
     batch.values[element] = value;
-    if (!own) batch.value_weights[element] = static_cast<float>(config.others_value_weight);
+    if (!own) batch.value_weights[element] = kOthersValueWeight;
     batch.policy_weights[element] = step.policy.empty() ? 0.0F : 1.0F;
     std::copy(step.policy.begin(), step.policy.end(),
               batch.policies.begin() + static_cast<ptrdiff_t>(element * actions));

@@ -40,6 +40,10 @@ struct Step {
 inline constexpr float kNewPriority = 4;  // priority of a step that was not yet replayed
 // It is added to every error, so that no step is forgotten.
 inline constexpr float kLeastError = 0.02F;
+// The exponent of the importance weight that corrects for the priorities.
+inline constexpr float kImportanceExponent = 0.4F;
+// The weight of a value target where what follows was played by others, not by the agent's search.
+inline constexpr float kOthersValueWeight = 0.25F;
 // `error` is the value's in units, or where rollouts alone judge, and so nobody asks for the value,
 // that of the policy in nats, as in KataGo's weighting by surprise (Wu 2019). There, most positions
 // have nothing better than what is followed, and teach nothing.

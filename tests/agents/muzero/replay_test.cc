@@ -189,7 +189,7 @@ TEST_CASE("steps are drawn in proportion to their priorities") {
   }
   // The rarest position weighs most, and the exponent spreads the weights.
   REQUIRE(importance_of[3] == 1);
-  REQUIRE(importance_of[2] == Approx(std::pow(0.5 / 4, config.importance_exponent)));
+  REQUIRE(importance_of[2] == Approx(std::pow(0.5 / 4, kImportanceExponent)));
   // Every error counts a little, and a greater error counts more.
   REQUIRE(PriorityOf(config, 0) > 0);
   REQUIRE(PriorityOf(config, -3) == PriorityOf(config, 3));
@@ -245,7 +245,7 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
     REQUIRE(std::equal(expected.begin(), expected.end(),
                        batch.observations.begin() + static_cast<ptrdiff_t>(k * size)));
     REQUIRE(batch.values[k] == game.final_lead - game.steps[k].lead);
-    REQUIRE(batch.value_weights[k] == Approx(config.others_value_weight));
+    REQUIRE(batch.value_weights[k] == Approx(kOthersValueWeight));
     if (k < 3) sum += batch.rewards[k];
   }
   if (game.steps.size() > 3)
