@@ -19,10 +19,10 @@
 
 namespace mallocgame::muzero {
 
-// What greedy, rent, styles and xla-heuristic find, in this order; of a schedule game at the program's own order,
-// in the priority game. Unless `anneal_decisions` is 0, it adds that of annealing over games with
-// so many decisions in total, and XLA's plan where problem.xla_plan is given. The results depend on
-// the seed only, unless `cancel`, which may be null, ends it early.
+// What greedy, rent, styles and xla-heuristic find, in this order; of a schedule game at the
+// program's own order, in the priority game. Unless `anneal_decisions` is 0, it adds that of
+// annealing over games with so many decisions in total, and XLA's plan where problem.xla_plan is
+// given. The results depend on the seed only, unless `cancel`, which may be null, ends it early.
 absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,
                                                           double anneal_decisions, uint64_t seed,
                                                           const std::atomic<bool>* cancel);
@@ -68,8 +68,8 @@ struct Demonstrations {
   std::vector<Demonstration> all;    // in that game; at least one
 };
 
-// Plays them, beginning with `game`, GameOf the problem. `seed` is the trainer's; the results depend
-// on it only, unless `cancel`, which may be null, ends it early.
+// Plays them, beginning with `game`, GameOf the problem. `seed` is the trainer's; the results
+// depend on it only, unless `cancel`, which may be null, ends it early.
 absl::StatusOr<Demonstrations> DemonstrationsFor(const TrainingProblem& problem,
                                                  std::shared_ptr<const Game> game,
                                                  const Config& config, uint64_t seed,
