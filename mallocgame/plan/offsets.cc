@@ -115,7 +115,8 @@ int64_t LowestOffset(const OffsetItem& item, std::vector<Obstacle>& obstacles) {
 }
 
 // Places each item of `ranked` in turn as low as possible, holes included, and those first whose
-// offset is given. For few items it is quicker to look at all that are placed, in order, than to
+// offset is given. These stay there: that they conflict may only seem so, because an item can be
+// wider than its interval (OffsetModel::widened). For few items it is quicker to look at all that are placed, in order, than to
 // collect those that share a moment.
 void FirstFit(const OffsetInstance& instance, std::vector<int32_t>& ranked,
               std::vector<int64_t>& offsets) {
@@ -125,6 +126,10 @@ void FirstFit(const OffsetInstance& instance, std::vector<int32_t>& ranked,
   if (ranked.size() > kMaxSearched || instance.shaped()) {
     std::vector<Obstacle> obstacles;
     for (const int32_t i : ranked) {
+      if (instance.items[i].given) {
+        offsets[i] = instance.items[i].min_offset;
+        continue;
+      }
       obstacles.clear();
       const std::vector<OffsetNeighbor>& neighbors = instance.neighbors[i];
       for (size_t k = 0; k < neighbors.size(); ++k) {

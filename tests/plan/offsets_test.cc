@@ -364,6 +364,18 @@ TEST_CASE("given offsets stay, and what remains goes around them") {
   CHECK(Solved(problem).status == OffsetStatus::kInfeasible);
 }
 
+TEST_CASE("given offsets stay where the search takes their intervals for wider than they are") {
+  OffsetProblem problem;
+  // The first takes bytes 1 and 2 of its own, then byte 0: there is no byte that it always takes.
+  problem.intervals = {{-1, 3, 2}, {2, 6, 4}, {2, 6, 2}};
+  problem.intervals[0].gaps = {{-1, 0, 1, 2}, {2, 3, 0, 1}};
+  problem.intervals[0].given = 0;
+  problem.intervals[1].steps = {{2, 3}, {5, 4}};
+  problem.intervals[1].given = 1;
+  problem.capacity = 6;
+  CHECK(Solved(problem).offsets == std::vector<int64_t>{0, 1, 5});
+}
+
 TEST_CASE("windows that stack like stairs") {
   //   time    0..4  5..9
   //   a        01    0 2     a takes its first byte, then both
