@@ -116,8 +116,8 @@ int64_t LowestOffset(const OffsetItem& item, std::vector<Obstacle>& obstacles) {
 
 // Places each item of `ranked` in turn as low as possible, holes included, and those first whose
 // offset is given. These stay there: that they conflict may only seem so, because an item can be
-// wider than its interval (OffsetModel::widened). For few items it is quicker to look at all that are placed, in order, than to
-// collect those that share a moment.
+// wider than its interval (OffsetModel::widened). For few items it is quicker to look at all that
+// are placed, in order, than to collect those that share a moment.
 void FirstFit(const OffsetInstance& instance, std::vector<int32_t>& ranked,
               std::vector<int64_t>& offsets) {
   std::stable_partition(ranked.begin(), ranked.end(),
