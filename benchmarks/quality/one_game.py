@@ -1,15 +1,15 @@
 """Trains policies that play one game of each level, and compares them with cheap players.
 
     python benchmarks/quality/one_game.py FOLDER [--split validation] [--stake 2] [--seeds 5]
-        [--methods greedy:fine,styles,cloning,improved,PPO,DQN,MuZero,MuZero:search,...] [--jobs 2]
+        [--methods greedy:fine,styles,cloning,improved,PPO,DQN,MuZero,MuZero:search,EGRL] [--jobs 2]
 
 Methods are scripts of examples/, each with the seeds 0, 1 ...:
 
     cloning, improved   clone_levels.py, and improve_levels.py from its policy
     PPO, DQN            sb3_levels.py, sb3_dqn_levels.py
-    MuZero              muzero_levels.py, the policy alone, which sees greedy's game: two games
+    MuZero              muzero_levels.py, the policy alone, or greedy's game, which it sees
     MuZero:search       the same agent with a search at each decision
-    EGRL:8, EGRL:64     egrl_levels.py with so many maps, each of which is a game
+    EGRL                egrl_levels.py with eight maps, each of which is a game
 
 All play the fine game, and so does greedy:fine. styles plays its first rule. The demonstrations are
 made once, FOLDER/demonstrations.npz. FOLDER/METHOD/SEED is a submission with the plans of both
@@ -53,8 +53,7 @@ LEARNERS = {
     "DQN": None,
     "MuZero": None,
     "MuZero:search": "MuZero",
-    "EGRL:8": None,
-    "EGRL:64": "EGRL:8",
+    "EGRL": None,
 }
 METHODS = (*CONTROLS, *LEARNERS)
 SPLITS = ("validation", "test")
@@ -79,10 +78,8 @@ def command(method: str, folder: pathlib.Path, seed: int) -> list[str]:
         return ["muzero_levels.py", *options]
     if method == "MuZero:search":
         return ["muzero_levels.py", *options, "--search", "--agent", str(trained / "agent.muzero")]
-    if method == "EGRL:8":
+    if method == "EGRL":
         return ["egrl_levels.py", *options]
-    if method == "EGRL:64":
-        return ["egrl_levels.py", *options, "--maps", "64", "--agent", str(trained / "agent.egrl")]
     options += ["--demonstrations", str(folder.parents[1] / "demonstrations.npz")]
     if method == "cloning":
         return ["clone_levels.py", *options]
