@@ -100,8 +100,6 @@ bool HasDecisions(const Game& game) {
   return !position->IsTerminal();
 }
 
-}  // namespace
-
 // The problem that they are asked to solve: of a schedule game, the priority game.
 SolveProblem PlacementOf(const SolveProblem& problem) {
   SolveProblem placement = problem;
@@ -127,6 +125,8 @@ absl::StatusOr<std::vector<SolveResult>> Ask(const std::vector<Player>& players,
   }
   return results;
 }
+
+}  // namespace
 
 absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,
                                                           double anneal_decisions, uint64_t seed,
