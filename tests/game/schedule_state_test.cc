@@ -187,6 +187,20 @@ void Reach(ScheduleState& state, std::set<std::string>& orders) {
   }
 }
 
+TEST_CASE("nothing keeps a schedule game alive when its last position has gone") {
+  Rng rng(3);
+  for (int n = 0; n < 20; ++n) {
+    std::weak_ptr<const Program> program;
+    {
+      ScheduleState state(RandomGame(rng));
+      program = state.game().shared_program();
+      while (!state.IsTerminal()) REQUIRE(state.Apply(RandomAction(state, rng)).ok());
+      REQUIRE_FALSE(program.expired());
+    }
+    REQUIRE(program.expired());
+  }
+}
+
 TEST_CASE("every legal order within the limit can be played, and no other") {
   Rng rng(3);
   size_t reached = 0, several = 0, refused = 0;

@@ -1,7 +1,6 @@
 #include "mallocgame/game/schedule/schedule_tables.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <utility>
 
@@ -14,8 +13,6 @@
 
 namespace mallocgame {
 namespace {
-
-constexpr size_t kRememberedOrders = 4;  // of each thread
 
 std::vector<int32_t> Numbers(size_t count) {
   std::vector<int32_t> numbers(count);
@@ -55,7 +52,7 @@ const PriorityObserver& OrderedGame::ObserverOf(const ObservationOptions& option
 }
 
 ScheduleTables::ScheduleTables(const Game& game, std::shared_ptr<const Game> placement_game)
-    : id(NextTablesId()), units(game.shared_program()), placement(std::move(placement_game)) {
+    : units(game.shared_program()), placement(std::move(placement_game)) {
   const Program& program = game.program();
   own = std::make_shared<const OrderedGame>(units.TicksOf(units.ProgramOrder()), placement);
   NumberUnits();
@@ -236,21 +233,18 @@ void ScheduleTables::DescribeUnits(const Game& game) {
 
 std::shared_ptr<const OrderedGame> ScheduleTables::GameAt(std::vector<Tick> order) const {
   if (IsOwn(order)) return own;
-  struct Remembered {
-    uint64_t tables = 0;
-    std::shared_ptr<const OrderedGame> game;
-  };
-  static thread_local std::array<Remembered, kRememberedOrders> memory;
-  static thread_local size_t next = 0;
-  for (const Remembered& known : memory) {
-    if (known.tables == id && known.game->order == order) return known.game;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::shared_ptr<const OrderedGame>& known : remembered_) {
+      if (known != nullptr && known->order == order) return known;
+    }
   }
   const ReorderedProgram made = ReorderedLegally(units.program(), order);
   std::shared_ptr<const Game> game = placement->Reordered(made.program, order, made.access_of);
-  Remembered& place = memory[next++ % kRememberedOrders];
-  place.tables = id;
-  place.game = std::make_shared<const OrderedGame>(std::move(order), std::move(game), made);
-  return place.game;
+  auto ordered = std::make_shared<const OrderedGame>(std::move(order), std::move(game), made);
+  const std::lock_guard lock(mutex_);
+  remembered_[next_++ % kRememberedOrders] = ordered;
+  return ordered;
 }
 
 int64_t ScheduleTables::PackedBytes(absl::Span<const Tick> order) const {

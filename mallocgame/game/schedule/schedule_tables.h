@@ -3,6 +3,7 @@
 #ifndef MALLOCGAME_GAME_SCHEDULE_SCHEDULE_TABLES_H_
 #define MALLOCGAME_GAME_SCHEDULE_SCHEDULE_TABLES_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -74,12 +75,11 @@ struct ScheduleTables {
   // `placement` is the priority game of the same program, hardware and options.
   ScheduleTables(const Game& game, std::shared_ptr<const Game> placement);
 
-  // The game at an order of the units, which must be one: made anew, or remembered by this thread.
+  // The game at an order of the units, which must be one: made anew, or one of those asked for last.
   std::shared_ptr<const OrderedGame> GameAt(std::vector<Tick> order) const;
   // The main memory that temporaries need at offsets in this order, as MainMemoryOf counts it.
   int64_t PackedBytes(absl::Span<const Tick> order) const;
 
-  uint64_t id;  // another one for each game of the process
   ScheduleUnits units;
   std::shared_ptr<const Game> placement;   // the priority game at the program's own order
   std::shared_ptr<const OrderedGame> own;  // the same
@@ -114,6 +114,11 @@ struct ScheduleTables {
   void DescribeUnits(const Game& game);
 
   std::vector<int32_t> begins_, begin_first_, ends_, end_first_;
+  // The games that GameAt made last, of all threads. They go with the tables.
+  static constexpr size_t kRememberedOrders = 16;
+  mutable std::mutex mutex_;
+  mutable std::array<std::shared_ptr<const OrderedGame>, kRememberedOrders> remembered_;
+  mutable size_t next_ = 0;
 };
 
 }  // namespace mallocgame
