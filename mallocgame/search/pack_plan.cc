@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/plan/validate.h"
@@ -18,8 +20,8 @@ constexpr Cooling kPackCooling = {3e-4, 1e-6};
 
 }  // namespace
 
-FoundPlan PackPlan(const Game& game, const Plan& plan, uint64_t seed,
-                   const std::function<double(int64_t)>& used) {
+absl::StatusOr<FoundPlan> PackPlan(const Game& game, const Plan& plan, uint64_t seed,
+                                   const std::function<double(int64_t)>& used) {
   PackingSearch search(game, plan);
   Rng rng(seed, 4);
   Intent best = search.intent();
@@ -41,6 +43,10 @@ FoundPlan PackPlan(const Game& game, const Plan& plan, uint64_t seed,
     return report->latency_ps;
   };
   FoundPlan improved = {plan, latency_of(plan), evaluations};
+  if (const Verdict verdict = Validate(game.program(), game.hardware(), found); !verdict.ok()) {
+    return absl::InternalError(
+        absl::StrCat("a packing broke a rule; please report this: ", verdict.message));
+  }
   const int64_t latency_ps = latency_of(found);
   if (Validate(game.program(), game.hardware(), plan).ok()) {
     const auto lost = [&plan, &found](AccessId id) {
@@ -50,10 +56,8 @@ FoundPlan PackPlan(const Game& game, const Plan& plan, uint64_t seed,
     if (latency_ps >= improved.latency_ps || std::any_of(required.begin(), required.end(), lost))
       return improved;
   }
-  if (Validate(game.program(), game.hardware(), found).ok()) {
-    improved.plan = std::move(found);
-    improved.latency_ps = latency_ps;
-  }
+  improved.plan = std::move(found);
+  improved.latency_ps = latency_ps;
   return improved;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "absl/status/statusor.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/search/found_plan.h"
@@ -15,9 +16,10 @@ namespace mallocgame {
 // from fast memory those of the accesses that the game's options require which `plan` does. If it
 // isn't, the result is the best packing of what it serves from there. `used` gets the number of
 // evaluations so far and returns the share of the limits that is used up; at 1 the search ends. If
-// `used` depends on nothing else, the result depends on the plan and the seed only.
-FoundPlan PackPlan(const Game& game, const Plan& plan, uint64_t seed,
-                   const std::function<double(int64_t)>& used);
+// `used` depends on nothing else, the result depends on the plan and the seed only. Internal, and
+// the rule that is broken, if the packing found isn't valid.
+absl::StatusOr<FoundPlan> PackPlan(const Game& game, const Plan& plan, uint64_t seed,
+                                   const std::function<double(int64_t)>& used);
 
 }  // namespace mallocgame
 

@@ -43,9 +43,10 @@ bool Pipeline::HasTooFew(double until) const {
 absl::Status Pipeline::Pack(const Game& game, double until, SolveResult& result) {
   const double from = used();
   if (from >= until || HasTooFew(until)) return absl::OkStatus();
-  FoundPlan packed = PackPlan(game, result.plan, limits_.seed, [&](int64_t more) {
+  const auto used = [&](int64_t more) {
     return std::min(1.0, (budget_.Progress(evaluations_ + more) - from) / (until - from));
-  });
+  };
+  MG_ASSIGN_OR_RETURN(FoundPlan packed, PackPlan(game, result.plan, limits_.seed, used));
   evaluations_ += packed.evaluations;
   return KeepBetter(game_, std::move(packed), "arranged", result).status();
 }

@@ -150,12 +150,12 @@ TEST_CASE("annealing never loses, gains, keeps the bound, and depends on the see
     const auto progress = [](int64_t evaluations) {
       return static_cast<double>(evaluations) / 400;
     };
-    const FoundPlan found = PackPlan(*game, start, 7, progress);
+    const FoundPlan found = *PackPlan(*game, start, 7, progress);
     REQUIRE(Validate(*program, game->hardware(), found.plan).ok());
     REQUIRE(found.latency_ps == LatencyOf(*game, found.plan));
     REQUIRE(found.latency_ps <= LatencyOf(*game, start));
     REQUIRE(found.latency_ps >= *NoContentionPs(game->cost_model()));
-    REQUIRE(found.plan == PackPlan(*game, start, 7, progress).plan);
+    REQUIRE(found.plan == PackPlan(*game, start, 7, progress)->plan);
     better_than_plays += found.latency_ps < best_play;
   }
   CHECK(better_than_plays > 0);
@@ -193,7 +193,7 @@ TEST_CASE("required accesses that the plan serves from fast memory still are") {
     for (size_t a = 0; a < program->accesses().size(); a += 4) options.required.emplace_back(a);
     const auto game = *Game::Create(program, TestHardware(10), options);
     const Plan start = testing::PlayAtRandom(*game, rng).ToPlan();
-    const FoundPlan found = PackPlan(*game, start, 3, [](int64_t evaluations) {
+    const FoundPlan found = *PackPlan(*game, start, 3, [](int64_t evaluations) {
       return static_cast<double>(evaluations) / 200;
     });
     for (const AccessId id : options.required) {
