@@ -10,11 +10,10 @@
 
 namespace mallocgame {
 
-// How many games have been played, warm starts included, and how many may be; 0: no limit. For one
-// thread.
+// How many games have been played, warm starts included, and how many may be; 0: no limit.
 struct GameCount {
   int64_t limit = 0;
-  int64_t played = 0;
+  std::atomic<int64_t> played = 0;
   bool IsUsedUp() const { return limit > 0 && played >= limit; }
 };
 
