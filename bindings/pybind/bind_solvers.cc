@@ -250,7 +250,7 @@ py::tuple PickledResult(const ResultHandle& r) {
       static_cast<int>(r.result.status), r.result.bound_ps, ToArray(r.result.actions),
       ToArray(r.result.search.visits), ToArray(r.result.search.values), r.result.evaluations,
       r.result.found_by, CurveOf(r.result), r.solver, r.seed, r.seconds, ScheduleDict(r),
-      r.schedule ? ToArray(r.schedule->order) : py::object(py::none()), ToArray(r.result.order));
+      r.schedule ? ToArray(r.schedule->order) : py::object(py::none()), ToArray(r.result.order), r.result.failures);
 }
 
 // Without what solvers hand to each other (SolveResult::served), which Python doesn't see.
@@ -273,6 +273,7 @@ ResultHandle ResultOf(const py::tuple& saved) {
   handle.seed = saved[12].cast<uint64_t>();
   handle.seconds = saved[13].cast<double>();
   result.order = saved[16].cast<std::vector<Tick>>();
+  result.failures = saved[17].cast<std::vector<std::string>>();
   if (saved[14].is_none()) return handle;
   ScheduleResult& schedule = handle.schedule.emplace();
   schedule.has_freedom = saved[14]["has_freedom"].cast<bool>();
@@ -361,6 +362,10 @@ void BindSolvers(py::module_& module) {
       .def_property_readonly(
           "curve", [](const ResultHandle& r) { return CurveOf(r.result); },
           "[(seconds, latency_ps, solver)] of each better plan, in time order.")
+      .def_property_readonly(
+          "failures", [](const ResultHandle& r) { return r.result.failures; },
+          "[\"SOLVER: message\"]: the members of a portfolio, and the last placement of a search for "
+          "an order, that ended in an error.")
       .def_property_readonly(
           "order",
           [](const ResultHandle& r) -> py::object {

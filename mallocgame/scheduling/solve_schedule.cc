@@ -294,6 +294,7 @@ class ScheduleSolver {
 
   // Places at the best order, and takes the best of all plans.
   absl::StatusOr<ScheduleResult> Finish(const std::optional<ScheduledGame>& best) {
+    std::string failure;  // of the last placement
     result_.order = units_.TicksOf(units_.ProgramOrder());
     if (!result_.has_freedom) {
       result_.own_order_ps = result_.placed.report.latency_ps;
@@ -313,12 +314,16 @@ class ScheduleSolver {
       SolveLimits last = Part(kLastOrder);
       if (limits_.seconds > 0) last.seconds = std::max(0.01, limits_.seconds - deadline_.seconds());
       if (limits_.cancel == nullptr || !*limits_.cancel) {
-        // A solver that needs XLA's plan has none of this order.
         absl::StatusOr<SolveResult> placed = Place(problem, last, 1);
-        if (placed.ok()) Take(*std::move(placed), best->ticks());
+        // FailedPrecondition: the solver needs XLA's plan, and there is none of this order.
+        if (placed.ok())
+          Take(*std::move(placed), best->ticks());
+        else if (!absl::IsFailedPrecondition(placed.status()))
+          failure = absl::StrCat(options_.solver, ": ", placed.status().message());
       }
     }
     SolveResult& placed = result_.placed;
+    if (!failure.empty()) placed.failures.push_back(std::move(failure));
     placed.evaluations = evaluations_;
     placed.curve = std::move(curve_);
     while (!placed.curve.empty() && placed.curve.back().latency_ps < placed.report.latency_ps)

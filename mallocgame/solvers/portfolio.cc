@@ -1,15 +1,14 @@
 #include "mallocgame/solvers/portfolio.h"
 
 #include <algorithm>
-#include <atomic>
 #include <functional>
 #include <limits>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
@@ -126,7 +125,7 @@ absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLi
 
 // The fastest plan, but for preloads that save too little. None may be slower than `limit` (null:
 // there is none), warm or cold.
-SolveResult* Best(std::vector<std::optional<absl::StatusOr<SolveResult>>>& results,
+SolveResult* Best(std::vector<absl::StatusOr<SolveResult>>& results,
                   const Report* limit) {
   const auto allowed = [limit](const Report& report) {
     return limit == nullptr || (report.latency_ps <= limit->latency_ps &&
@@ -134,10 +133,11 @@ SolveResult* Best(std::vector<std::optional<absl::StatusOr<SolveResult>>>& resul
   };
   SolveResult* best = nullptr;
   for (auto& result : results) {
-    const Report& report = (*result)->report;
+    if (!result.ok()) continue;
+    const Report& report = result->report;
     if (allowed(report) &&
         (best == nullptr || LatencyWithPreloads(report) < LatencyWithPreloads(best->report)))
-      best = &**result;
+      best = &*result;
   }
   return best;
 }
@@ -146,25 +146,27 @@ absl::StatusOr<SolveResult> RunMembers(const SolveProblem& problem, const SolveL
                                        const SolveFunction& solve, std::vector<Member> members,
                                        size_t cores) {
   Curve curve(limits);
-  std::vector<std::optional<absl::StatusOr<SolveResult>>> results(members.size());
-  // An agent that doesn't fit the problem says so as soon as it begins. Then nobody else does.
-  std::atomic<bool> failed = false;
+  std::vector<absl::StatusOr<SolveResult>> results(members.size());
   WorkerPool(static_cast<int>(cores)).Run(static_cast<int>(members.size()), 1, [&](int i, int) {
-    if (failed) return;
     results[i] = RunMember(problem, limits, solve, members[i], curve);
-    if (!results[i]->ok()) failed = true;
   });
 
   int64_t evaluations = 0;
-  for (const std::optional<absl::StatusOr<SolveResult>>& result : results) {
-    if (!result) continue;
-    MG_RETURN_IF_ERROR(result->status());
-    evaluations += (*result)->evaluations;
+  std::vector<std::string> failures;
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (results[i].ok())
+      evaluations += results[i]->evaluations;
+    else
+      failures.push_back(absl::StrCat(members[i].solver, ": ", results[i].status().message()));
   }
-  SolveResult* const best =
-      Best(results, members[0].solver == kXlaAssigned ? &(*results[0])->report : nullptr);
+  // Without XLA's own plan nobody knows how fast a plan has to be.
+  const bool has_limit = members[0].solver == kXlaAssigned;
+  if (has_limit) MG_RETURN_IF_ERROR(results[0].status());
+  SolveResult* const best = Best(results, has_limit ? &results[0]->report : nullptr);
+  if (best == nullptr) return results[0].status();
   SolveResult answer = std::move(*best);
   answer.evaluations = evaluations;
+  answer.failures = std::move(failures);
   answer.status = SolveStatus::kStopped;
   answer.curve = curve.Take();
   while (!answer.curve.empty() && answer.curve.back().latency_ps < answer.report.latency_ps)

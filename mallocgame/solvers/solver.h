@@ -73,6 +73,9 @@ struct SolveResult {
   // the solver whose plan this is: a portfolio's member, else the solver itself
   std::string found_by;
   std::vector<Improvement> curve;  // each better plan, in time order
+  // What ended in an error beside the search that found the plan, as "SOLVER: message": members of
+  // a portfolio, and the last placement of a search for an order.
+  std::vector<std::string> failures;
 };
 
 struct NamedSolver;

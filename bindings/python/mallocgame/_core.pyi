@@ -819,6 +819,12 @@ class SolveResult:
     def curve(self) -> list[tuple[float, int, str]]:
         """(seconds, latency_ps, solver) of each better plan, in time order."""
     @property
+    def failures(self) -> list[str]:
+        """ "SOLVER: message" of each part of the search that ended in an error.
+
+        Parts are the members of a portfolio, and the last placement of a search for an order.
+        """
+    @property
     def order(self) -> NDArray[np.int32] | None:
         """int32 [ticks]: the order of instructions that was found; None: it was not asked for."""
     @property

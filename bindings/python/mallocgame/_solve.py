@@ -1,6 +1,7 @@
 """solve: one door to every solver."""
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 
 from mallocgame import _arguments
@@ -57,7 +58,8 @@ def solve(
     main_bytes: with order, or in the schedule game, the most main memory that an order may need, as
     Program.main_memory["total_bytes"] counts it; None is what the program's own order needs.
 
-    Ctrl-C ends the solver too, without a plan. InvalidInputError: there is no such solver, it does
+    If a member of a portfolio fails, the others go on: a RuntimeWarning says why, as
+    `result.failures` does. Ctrl-C ends the solver too, without a plan. InvalidInputError: there is no such solver, it does
     not play that game, the hardware or the game is given twice, or a limit is out of range.
     """
     for i, one in enumerate(extra_solvers):
@@ -87,7 +89,7 @@ def solve(
             game=game or own,
             main_bytes=main_bytes if game == "schedule" else None,
         )
-    return solve_game(
+    result = solve_game(
         played,
         solver,
         seconds,
@@ -100,6 +102,9 @@ def solve(
         order,
         main_bytes,
     )
+    for failure in result.failures:
+        warnings.warn(f"solve: a part of {solver} failed: {failure}", RuntimeWarning, stacklevel=2)
+    return result
 
 
 def _untrained(agent: str) -> NamedSolver:
