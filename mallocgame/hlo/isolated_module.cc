@@ -17,6 +17,7 @@
 #include "mallocgame/hlo/backend_config.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/module.h"
+#include "mallocgame/hlo/proto_forms.h"
 #include "nlohmann/json.hpp"
 
 namespace mallocgame::hlo {
@@ -400,7 +401,7 @@ absl::StatusOr<std::string> PlaceIsolatedModule(absl::string_view isolated,
   // It checks that ids are known, that shapes are sound, and that nothing is called in a circle.
   MG_RETURN_IF_ERROR(Module::Parse(isolated, "isolated module").status());
   HloModuleProtoWithConfig proto;
-  if (!proto.ParseFromArray(isolated.data(), static_cast<int>(isolated.size())) ||
+  if (!ParseMessage(isolated, proto) ||
       proto.hlo_module().computations().empty() || !proto.has_config()) {
     return Invalid("not a serialized HloModuleProtoWithConfig");
   }

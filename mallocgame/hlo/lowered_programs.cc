@@ -8,6 +8,7 @@
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/lowered_programs.pb.h"
 #include "mallocgame/hlo/price_table.h"
+#include "mallocgame/hlo/proto_forms.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -16,8 +17,7 @@ template <class Message>
 absl::StatusOr<Message*> Parse(absl::string_view bytes, absl::string_view format,
                                google::protobuf::Arena& arena) {
   auto* message = google::protobuf::Arena::CreateMessage<Message>(&arena);
-  if (!bytes.empty() && message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-    return message;
+  if (!bytes.empty() && ParseMessage(bytes, *message)) return message;
   return absl::InvalidArgumentError(
       absl::StrCat("not a program of format ", format, " (damaged, cut short, or compressed)"));
 }

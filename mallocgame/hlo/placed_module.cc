@@ -9,6 +9,7 @@
 #include "mallocgame/hlo/dataflow.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/module.h"
+#include "mallocgame/hlo/proto_forms.h"
 #include "mallocgame/hlo/schedule.h"
 
 namespace mallocgame::hlo {
@@ -28,9 +29,7 @@ absl::StatusOr<PlacedModule> PlacedModule::Read(absl::string_view module,
     placed.storage_[array] = dataflow.SetOf(array);
   google::protobuf::Arena arena;
   auto* assignment = google::protobuf::Arena::CreateMessage<BufferAssignmentProto>(&arena);
-  if (!assignment->ParseFromArray(buffer_assignment.data(),
-                                  static_cast<int>(buffer_assignment.size())) ||
-      assignment->logical_buffers().empty()) {
+  if (!ParseMessage(buffer_assignment, *assignment) || assignment->logical_buffers().empty()) {
     return absl::InvalidArgumentError(
         "buffer assignment: not a serialized BufferAssignmentProto with logical buffers (damaged, "
         "cut short, or compressed)");

@@ -9,6 +9,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/phase_rules.h"
+#include "mallocgame/hlo/proto_forms.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -51,8 +52,7 @@ absl::StatusOr<Placements> Placements::Read(const Module& module, const Position
                                             absl::string_view buffer_assignment) {
   Placements placements;
   placements.at_.resize(positions.size());
-  if (!placements.proto_->ParseFromArray(buffer_assignment.data(),
-                                         static_cast<int>(buffer_assignment.size()))) {
+  if (!ParseMessage(buffer_assignment, *placements.proto_)) {
     return Refuse(PhaseRule::kReadable, "the buffer assignment is no BufferAssignmentProto");
   }
   absl::flat_hash_map<int64_t, const LogicalBufferProto*> buffers;

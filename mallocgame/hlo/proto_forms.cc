@@ -2,6 +2,8 @@
 // one are often bytes of another too; but only the right one finds computations with instructions.
 #include "mallocgame/hlo/proto_forms.h"
 
+#include <limits>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
@@ -11,10 +13,7 @@
 namespace mallocgame::hlo {
 namespace {
 
-template <class Message>
-bool Parse(absl::string_view bytes, Message& message) {
-  return message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-}
+constexpr size_t kMostBytes = std::numeric_limits<int>::max();
 
 bool HasInstructions(const HloProto& proto) {
   for (const HloComputationProto& computation : proto.hlo_module().computations()) {
@@ -43,7 +42,10 @@ absl::Status WriteOutBackendConfigs(HloModuleProto& module) {
 }
 
 absl::StatusOr<HloProto*> FindForm(absl::string_view bytes, google::protobuf::Arena& arena) {
-  if (bytes.empty()) return absl::InvalidArgumentError("found 0 bytes");
+  if (bytes.empty() || bytes.size() > kMostBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("found ", bytes.size(), " bytes, allowed: 1 to ", kMostBytes));
+  }
   if (absl::StartsWith(bytes, "HloModule")) {
     return absl::InvalidArgumentError(
         "found HLO text; protos are read here, text by mallocgame.import_hlo and `mallocgame "
@@ -52,18 +54,23 @@ absl::StatusOr<HloProto*> FindForm(absl::string_view bytes, google::protobuf::Ar
   const auto create = [&arena] { return google::protobuf::Arena::CreateMessage<HloProto>(&arena); };
   // The config of an HloModuleProtoWithConfig is a field that HloProto has not.
   HloProto* const whole = create();
-  const bool is_whole = Parse(bytes, *whole);
+  const bool is_whole = ParseMessage(bytes, *whole);
   if (is_whole && HasInstructions(*whole)) return whole;
   HloProto* const module = create();
-  if (Parse(bytes, *module->mutable_hlo_module()) && HasInstructions(*module)) return module;
+  if (ParseMessage(bytes, *module->mutable_hlo_module()) && HasInstructions(*module)) return module;
   HloSnapshot* const snapshot = google::protobuf::Arena::CreateMessage<HloSnapshot>(&arena);
-  if (Parse(bytes, *snapshot) && HasInstructions(snapshot->hlo())) return snapshot->mutable_hlo();
+  if (ParseMessage(bytes, *snapshot) && HasInstructions(snapshot->hlo())) return snapshot->mutable_hlo();
   if (is_whole) return absl::InvalidArgumentError("hlo_module: no computations with instructions");
   return absl::InvalidArgumentError(
       "not a serialized HloProto or HloModuleProto (damaged, cut short, or compressed)");
 }
 
 }  // namespace
+
+bool ParseMessage(absl::string_view bytes, google::protobuf::MessageLite& message) {
+  return bytes.size() <= kMostBytes &&
+         message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
 
 absl::StatusOr<HloProto*> ParseAnyForm(absl::string_view bytes, google::protobuf::Arena& arena) {
   MG_ASSIGN_OR_RETURN(HloProto* const proto, FindForm(bytes, arena));

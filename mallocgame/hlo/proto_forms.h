@@ -7,6 +7,7 @@
 
 namespace google::protobuf {
 class Arena;
+class MessageLite;
 }
 
 namespace mallocgame::hlo {
@@ -21,6 +22,10 @@ class HloProto;
 // Each instruction has its own backend_config, also where the message keeps it in a table. The
 // message lives on `arena`. InvalidArgument: it is none of them, or holds no computation.
 absl::StatusOr<HloProto*> ParseAnyForm(absl::string_view bytes, google::protobuf::Arena& arena);
+
+// Reads one message. False: the bytes are no such message, or 2 GiB and more, of which protobuf can
+// read none.
+bool ParseMessage(absl::string_view bytes, google::protobuf::MessageLite& message);
 
 }  // namespace mallocgame::hlo
 

@@ -31,7 +31,7 @@ std::string Field(int number, const std::string& value) {
   return field + value;
 }
 
-std::string Root(const std::string& bytes) {
+std::string Root(absl::string_view bytes) {
   google::protobuf::Arena arena;
   const absl::StatusOr<HloProto*> proto = ParseAnyForm(bytes, arena);
   if (!proto.ok()) return std::string(proto.status().message());
@@ -63,7 +63,11 @@ TEST_CASE("a module's name is no message, whatever it is") {
 
 TEST_CASE("what holds no module is refused") {
   const std::string module = OneNegation().proto().hlo_module().SerializeAsString();
-  CHECK(Root("") == "found 0 bytes");
+  CHECK(Root("") == "found 0 bytes, allowed: 1 to 2147483647");
+  // Nothing is read beyond the size, of which protobuf would take 32 bits.
+  const char byte = 0;
+  CHECK(Root({&byte, size_t{3} << 30}) == "found 3221225472 bytes, allowed: 1 to 2147483647");
+  CHECK(Root({&byte, (size_t{1} << 32) + 1}) == "found 4294967297 bytes, allowed: 1 to 2147483647");
   CHECK(absl::StrContains(Root("HloModule m, is_scheduled=true\n"), "found HLO text"));
   CHECK(absl::StrContains(Root(module.substr(0, module.size() - 3)), "damaged, cut short"));
   CHECK(absl::StrContains(Root("\x1f\x8b compressed"), "not a serialized HloProto or HloModule"));

@@ -125,7 +125,7 @@ def test_text_as_jax_prints_it():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "found 0 bytes"),
+        (b"", "found 0 bytes, allowed: 1 to 2147483647"),
         (b" \n// nothing\n", "blanks and comments"),
         (b"module @jit_f attributes {} {\n}", "`mallocgame xla capture`"),
         (b"#loc = loc(unknown)\nmodule @jit_f {\n}", "found MLIR text, such as StableHLO"),
