@@ -141,8 +141,15 @@ def test_compiler_that_dumps(child, tmp_path):
         assert compiler.compile("module {}") == answer and compiler.compiles == 1
     (entry,) = (tmp_path / "cache").glob("*.zip")
     entry.write_bytes(b"damaged")
-    with compiler:
+    with compiler, pytest.warns(RuntimeWarning, match="is damaged, so the compiler is asked again"):
         assert compiler.compile("module {}") == answer and compiler.compiles == 2
+
+
+def test_answers_that_cannot_be_kept_are_given_all_the_same(child, tmp_path):
+    (tmp_path / "cache").write_bytes(b"no folder")
+    with child(DUMPING) as compiler, pytest.warns(RuntimeWarning, match="answers can't be kept"):
+        answer = compiler.compile("module @jit_f {}")
+        assert compiler.compile("module @jit_f {}") == answer and compiler.compiles == 2
 
 
 # Dumps a module of the name jit_f.
@@ -208,7 +215,8 @@ def test_poisoned_entries_are_asked_for_again(child, tmp_path, name):
         compiler.compile("module @jit_f {}", {"other": "options"})
         (other,) = {*(tmp_path / "cache").glob("*.zip")} - {entry}
         poison(name, entry, other)
-        assert compiler.compile("module @jit_f {}") == answer and compiler.compiles == 3
+        with pytest.warns(RuntimeWarning):
+            assert compiler.compile("module @jit_f {}") == answer and compiler.compiles == 3
 
 
 def test_an_entry_may_not_be_huge(child, tmp_path, monkeypatch):

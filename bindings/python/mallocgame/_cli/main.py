@@ -9,6 +9,7 @@ else; progress goes to standard error.
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 import mallocgame as mg
@@ -37,7 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status."""
     command = "mallocgame"
     try:
-        with console.sigterm_interrupts():
+        with console.sigterm_interrupts(), warnings.catch_warnings():
+            warnings.showwarning = _warn
             options = _parser().parse_args(argv)
             command = f"mallocgame {options.command}"
             status: int = options.run(options)
@@ -52,6 +54,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _told(command, f"out of memory {error}".rstrip())
     except (MallocGameError, OSError, ImportError) as error:  # A library that can't be loaded.
         return _told(command, str(error))
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Says a warning in one line, without the line of code that it came from."""
+    print(f"mallocgame: warning: {message}", file=sys.stderr)
 
 
 def _told(command: str, message: str) -> int:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -518,19 +519,29 @@ def _unpacked(path: pathlib.Path) -> dict[str, bytes]:
             if entry.read(_KEY) != path.stem.encode():  # It was put there under another's name.
                 return {}
             return {name: entry.read(name) for name in entry.namelist() if name != _KEY}
-    except Exception:  # A damaged entry counts as none. Of what zipfile raises there is no list.
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except Exception:  # Of what zipfile raises there is no list.
+        _tell(f"{path}: the entry is damaged, so the compiler is asked again")
         return {}
 
 
 def _keep(path: pathlib.Path, contents: Mapping[str, bytes], compression: int) -> None:
     """Writes an entry whole or not at all, whoever else writes it at the same time.
 
-    What can't be kept is an answer all the same. Who asks for it again has to wait again.
+    What can't be kept is an answer all the same. Who asks for it again has to wait again, which a
+    warning says.
     """
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", compression) as entry:
         for name, content in {_KEY: path.stem.encode(), **contents}.items():
             entry.writestr(name, content)
-    with contextlib.suppress(OSError, InvalidInputError):
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(os.fsencode(path), packed.getvalue())
+    except (OSError, InvalidInputError) as error:
+        _tell(f"{path.parent}: the compiler's answers can't be kept there ({error})")
+
+
+def _tell(sentence: str) -> None:
+    warnings.warn(sentence, RuntimeWarning, stacklevel=4)
