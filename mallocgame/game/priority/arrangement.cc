@@ -1,6 +1,7 @@
 #include "mallocgame/game/priority/arrangement.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "mallocgame/base/error.h"
@@ -11,6 +12,18 @@ namespace {
 
 constexpr Tick kBlock = 16;  // ticks
 __extension__ using Int128 = __int128;
+
+// Another one for each placing of the process; each thread draws them by the million.
+uint64_t NextStamp() {
+  constexpr uint64_t kDrawn = 1 << 20;
+  static std::atomic<uint64_t> undrawn = 0;
+  static thread_local uint64_t next = 0, end = 0;
+  if (next == end) {
+    next = undrawn.fetch_add(kDrawn);
+    end = next + kDrawn;
+  }
+  return next++;
+}
 
 }  // namespace
 
@@ -161,6 +174,7 @@ Arrangement::Arrangement(const ArrangementTables& tables)
 void Arrangement::Clear() {
   const GameTables& tables = tables_->tables;
   placed_.clear();
+  stamps_.clear();
   boxes_.clear();
   nodes_.clear();
   std::fill(served_by_.begin(), served_by_.end(), -1);
@@ -334,6 +348,7 @@ void Arrangement::PlaceAt(const PlannedResidence& planned, Tick begin, int64_t o
   placed_.push_back(planned);
   placed_.back().offset = offset;
   placed_.back().begin = begin;
+  stamps_.push_back(NextStamp());
   const Tick wanted = std::min(begin, planned.latest_fetch);
   boxes_.push_back({wanted, begin, planned.end, offset, offset + size(planned)});
   for (Tick block = wanted / kBlock; block <= (planned.end - 1) / kBlock; ++block) {
@@ -359,6 +374,7 @@ void Arrangement::Undo() {
     if (block * kBlock >= planned.begin) taken_[block] -= size(planned);
   }
   placed_.pop_back();
+  stamps_.pop_back();
   boxes_.pop_back();
 }
 

@@ -40,6 +40,8 @@ struct PlannedResidence {
   // Where it lies, and the tick from which its bytes are reserved for it; set by Place.
   int64_t offset = -1;
   Tick begin = 0;
+
+  bool operator==(const PlannedResidence&) const = default;
 };
 
 // What arrangements of one game look up.
@@ -102,6 +104,9 @@ class Arrangement {
 
   const ArrangementTables& tables() const { return *tables_; }
   absl::Span<const PlannedResidence> placed() const { return placed_; }
+  // One for each of placed(): a number that no other placing in this process has. Where two
+  // arrangements share one, they are the same up to there.
+  absl::Span<const uint64_t> stamps() const { return stamps_; }
   // For each decision the residence that serves it, as an index into placed(); -1: main memory.
   absl::Span<const int32_t> served_by() const { return served_by_; }
   int preloads() const { return preloads_; }
@@ -140,6 +145,7 @@ class Arrangement {
 
   const ArrangementTables* tables_;
   std::vector<PlannedResidence> placed_;
+  std::vector<uint64_t> stamps_;
   std::vector<Box> boxes_;  // one for each of placed_
   std::vector<int32_t> served_by_;
   std::vector<uint64_t> placements_;

@@ -1,270 +1,169 @@
 #include "mallocgame/game/priority/copy_schedule.h"
 
 #include <algorithm>
-#include <bit>
-
-#include "mallocgame/base/rounding.h"
+#include <tuple>
 
 namespace mallocgame {
 namespace {
 
-constexpr int64_t kSlices = 4;               // a prefetch has at least so many slices,
-constexpr int64_t kMinSliceBytes = 1 << 20;  // unless they would be smaller than this
-
-// Sorts indices by a tick, then by themselves.
-uint64_t Key(Tick tick, int32_t index) {
-  return static_cast<uint64_t>(tick) << 32 | static_cast<uint32_t>(index);
-}
-int32_t IndexOf(uint64_t key) { return static_cast<int32_t>(key & 0xffffffff); }
+constexpr Tick kStateTicks = 32;  // ticks between two states that are kept
 
 }  // namespace
 
 int64_t CopySchedule::Run(const Arrangement& arrangement) {
   arrangement_ = &arrangement;
   tables_ = &arrangement.tables();
-  MakeTransfers();
-  return Play();
+  transfers_.Update(arrangement);
+  if (transfers_.begun_anew()) {
+    const Tick ticks = tables_->program.ticks();
+    states_.assign(ticks / kStateTicks + 1, {});
+    stall_of_.assign(ticks + 1, 0);
+    stall_ = 0;
+  }
+  FindChanges();
+  for (next_change_ = 0; next_change_ < changes_.size();) PlayFrom(next_change_);
+  return stall_;
 }
 
-void CopySchedule::MakeTransfers() {
-  const auto residences = static_cast<int32_t>(arrangement_->placed().size());
-  transfers_.clear();
-  waits_.clear();
-  eviction_of_.assign(residences, -1);
-  by_need_.clear();
-  by_end_.clear();
-  leaving_.clear();
-  for (int32_t r = 0; r < residences; ++r) {
-    const PlannedResidence& planned = placed(r);
-    by_need_.push_back(Key(planned.need, r));
-    by_end_.push_back(Key(planned.end, r));
-    if (planned.eviction_deadline >= 0) {
-      AddEviction(r);
-      leaving_.push_back(by_end_.back());
+void CopySchedule::FindChanges() {
+  changes_.clear();
+  for (const Tick tick : transfers_.moved()) changes_.push_back({tick, tick + 1, -1});
+  for (const int32_t id : transfers_.removed()) {
+    // What is due before its bytes are free begins then.
+    const Tick begin = std::min(transfers_[id].free_from, services_[id].begin);
+    changes_.push_back({begin, services_[id].done, -1});
+  }
+  services_.resize(transfers_.size());
+  for (const int32_t id : transfers_.added()) {
+    const Tick begin = std::min(transfers_[id].free_from, transfers_[id].deadline);
+    changes_.push_back({begin, begin, id});
+    services_[id] = {};
+  }
+  std::sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
+    return std::tuple(a.begin, a.added) < std::tuple(b.begin, b.added);
+  });
+}
+
+// Plays from the block of this change on, until the state is as it was.
+void CopySchedule::PlayFrom(size_t first_change) {
+  ++play_;
+  from_ = changes_[first_change].begin / kStateTicks * kStateTicks;
+  const State& state = states_[from_ / kStateTicks];
+  queue_.assign(state.queue.begin(), state.queue.end());
+  for (const Queued& queued : queue_) {
+    services_[queued.transfer].play = play_;
+    services_[queued.transfer].is_done = false;
+  }
+  ready_ = state.ready;
+  soon_.clear();
+  changed_until_ = from_;
+  added_.clear();
+  const Tick ticks = tables_->program.ticks();
+  for (Tick t = from_; t <= ticks; ++t) {
+    if (t > from_ && t % kStateTicks == 0) {
+      for (; next_change_ < changes_.size() && changes_[next_change_].begin < t; ++next_change_) {
+        const Change& change = changes_[next_change_];
+        changed_until_ = std::max(changed_until_, change.end);
+        if (change.added >= 0) added_.push_back(change.added);
+      }
+      if (IsAsBefore(t)) return;
+      State& kept = states_[t / kStateTicks];
+      kept.queue.assign(queue_.begin(), queue_.end());
+      kept.ready = ready_;
     }
+    PlayTick(t);
   }
-  std::sort(by_need_.begin(), by_need_.end());
-  std::sort(by_end_.begin(), by_end_.end());
-  std::sort(leaving_.begin(), leaving_.end());
-  for (int32_t r = 0; r < residences; ++r) {
-    if (eviction_of_[r] >= 0) HurryEviction(r);
-  }
-  for (int32_t r = 0; r < residences; ++r) {
-    if (placed(r).fetched) AddSlices(r);
-  }
-  // Of transfers with one deadline, evictions go before the prefetches into the same bytes.
-  by_deadline_keys_.clear();
-  for (size_t j = 0; j < transfers_.size(); ++j) {
-    const auto index = static_cast<int32_t>(j);
-    by_deadline_keys_.push_back(
-        Key(2 * transfers_[j].deadline + (transfers_[j].eviction ? 0 : 1), index));
-  }
-  std::sort(by_deadline_keys_.begin(), by_deadline_keys_.end());
-  by_deadline_.clear();
-  for (const uint64_t key : by_deadline_keys_) {
-    transfers_[IndexOf(key)].place = static_cast<int32_t>(by_deadline_.size());
-    by_deadline_.push_back(IndexOf(key));
-  }
+  next_change_ = changes_.size();
 }
 
-// The last tick up to `tick` that lies in the scope, but not before `least`.
-Tick CopySchedule::InScope(Tick tick, int32_t scope, Tick least) const {
-  while (tick > least && tables_->scopes[tick] != scope) --tick;
-  return tick;
+// Whether before tick `t` nothing is left of the changes, so that all goes on as it did.
+bool CopySchedule::IsAsBefore(Tick t) const {
+  const State& kept = states_[t / kStateTicks];
+  return changed_until_ <= t && ready_ == kept.ready &&
+         std::equal(queue_.begin(), queue_.end(), kept.queue.begin(), kept.queue.end()) &&
+         std::all_of(added_.begin(), added_.end(), [this](int32_t id) { return IsDone(id); });
 }
 
-void CopySchedule::AddEviction(int32_t r) {
-  const PlannedResidence& planned = placed(r);
-  Transfer transfer;
-  transfer.placed = r;
-  transfer.eviction = true;
-  transfer.part_end = arrangement_->size(planned);
-  transfer.service_ps = tables_->tables.buffers[planned.buffer].copy_ps;
-  transfer.free_from = planned.written;
-  transfer.scope = planned.scope;
-  transfer.deadline = planned.eviction_deadline;
-  if (tables_->scope_ends[transfer.deadline] == 0 ||
-      tables_->scopes[transfer.deadline - 1] != planned.scope)
-    transfer.deadline = InScope(transfer.deadline, planned.scope, transfer.free_from);
-  eviction_of_[r] = static_cast<int32_t>(transfers_.size());
-  transfers_.push_back(transfer);
-}
-
-// Sets the deadline of an eviction: it must be done before the next residence, or an instruction
-// for itself, needs the bytes that it frees.
-void CopySchedule::HurryEviction(int32_t r) {
-  const PlannedResidence& planned = placed(r);
-  Transfer& transfer = transfers_[eviction_of_[r]];
-  const Tick needed =
-      tables_->tables.reserved.FirstAbove(planned.end, transfer.deadline, planned.offset);
-  if (needed < transfer.deadline)
-    transfer.deadline = InScope(needed, transfer.scope, transfer.free_from);
-  for (auto next = std::lower_bound(by_need_.begin(), by_need_.end(), Key(planned.end, 0));
-       next != by_need_.end(); ++next) {
-    const PlannedResidence& other = placed(IndexOf(*next));
-    if (other.need >= transfer.deadline) return;
-    if (other.offset >= top(planned) || planned.offset >= top(other)) continue;
-    transfer.deadline = InScope(other.need, transfer.scope, transfer.free_from);
-    return;
-  }
-}
-
-// Adds the slices of a prefetch. Each part of its bytes can be filled as soon as the last residence
-// that was there has gone.
-void CopySchedule::AddSlices(int32_t r) {
-  const PlannedResidence& planned = placed(r);
-  Tick earliest = planned.earliest_fetch;
-  if (tables_->tables.reserved.Most(earliest, planned.begin) > planned.offset)
-    earliest = planned.begin;
-  open_.assign(1, {planned.offset, top(planned)});
-  // What leaves behind `earliest`, the last first; before that, what is perhaps still evicted.
-  const auto upper = [](const std::vector<uint64_t>& keys, Tick tick) {
-    return std::lower_bound(keys.begin(), keys.end(), Key(tick + 1, 0));
-  };
-  const auto leaves = upper(by_end_, earliest);
-  for (auto next = upper(by_end_, planned.need); next != leaves && !open_.empty();)
-    TakeOver(r, IndexOf(*--next), earliest);
-  for (auto next = upper(leaving_, earliest); next != leaving_.begin() && !open_.empty();) {
-    const int32_t other = IndexOf(*--next);
-    if (transfers_[eviction_of_[other]].deadline > earliest) TakeOver(r, other, earliest);
-  }
-  for (const auto& [from, to] : open_) AddSlice(r, from, to, earliest, -1);
-}
-
-// Adds slices for the open bytes that residence `r` takes over from `other`.
-void CopySchedule::TakeOver(int32_t r, int32_t other, Tick earliest) {
-  const PlannedResidence& occupied = placed(other);
-  if (occupied.offset >= open_.back().second || open_.front().first >= top(occupied)) return;
-  still_open_.clear();
-  for (const auto& [from, to] : open_) {
-    const int64_t lower = std::max(from, occupied.offset), upper = std::min(to, top(occupied));
-    if (lower >= upper) {
-      still_open_.emplace_back(from, to);
-      continue;
-    }
-    AddSlice(r, lower, upper, std::max(earliest, occupied.end), eviction_of_[other]);
-    if (from < lower) still_open_.emplace_back(from, lower);
-    if (upper < to) still_open_.emplace_back(upper, to);
-  }
-  open_.swap(still_open_);
-}
-
-// The bytes [begin, end) of fast memory are free for residence `r` from `free_from` on, when the
-// eviction `after` (-1: none) is done. Adds slices that fill them, so that a more urgent copy
-// never waits long for one of them.
-void CopySchedule::AddSlice(int32_t r, int64_t begin, int64_t end, Tick free_from, int32_t after) {
-  const int64_t piece = std::max(kMinSliceBytes, DivideUp(arrangement_->size(placed(r)), kSlices));
-  for (; begin < end; begin += piece) {
-    AddPrefetch(r, begin, std::min(begin + piece, end), free_from);
-    WaitFor(static_cast<int32_t>(transfers_.size()) - 1, after);
-  }
-}
-
-void CopySchedule::AddPrefetch(int32_t r, int64_t begin, int64_t end, Tick free_from) {
-  const PlannedResidence& planned = placed(r);
-  Transfer transfer;
-  transfer.placed = r;
-  transfer.part_begin = begin - planned.offset;
-  transfer.part_end = end - planned.offset;
-  transfer.service_ps = tables_->game.hardware().CopyPs(end - begin);
-  transfer.free_from = free_from;
-  transfer.deadline = planned.need;
-  transfer.scope = planned.scope;
-  transfers_.push_back(transfer);
-  WaitFor(static_cast<int32_t>(transfers_.size()) - 1, SourceOf(planned));
-}
-
-// The eviction that brings the value of a prefetch to main memory; -1: there is none.
-int32_t CopySchedule::SourceOf(const PlannedResidence& planned) const {
-  if (planned.replaces >= 0) return -1;
-  const auto of = tables_->decisions_of(planned.buffer);
-  for (int32_t i = planned.first; i-- > 0;) {
-    if (!tables_->tables.decisions[of[i]].writes) continue;
-    const int32_t writer = arrangement_->served_by()[of[i]];
-    return writer >= 0 ? eviction_of_[writer] : -1;
-  }
-  return -1;
-}
-
-// Lets the transfer wait for the eviction; -1: for none.
-void CopySchedule::WaitFor(int32_t transfer, int32_t eviction) {
-  if (eviction < 0) return;
-  ++transfers_[transfer].missing;
-  waits_.push_back({transfer, transfers_[eviction].first_wait});
-  transfers_[eviction].first_wait = static_cast<int32_t>(waits_.size()) - 1;
-}
-
-int64_t CopySchedule::Play() {
-  const Program& program = tables_->program;
-  queue_.clear();
-  issued_.clear();
-  ready_at_.assign(program.ticks() + 1, -1);
-  next_ready_.assign(transfers_.size(), -1);
-  ready_.assign(transfers_.size() / 64 + 1, 0);
-  for (size_t j = 0; j < transfers_.size(); ++j) {
-    if (transfers_[j].missing == 0) CanBegin(static_cast<int32_t>(j), transfers_[j].free_from);
-  }
-  outstanding_ = {0, 0};
-  last_issued_ = {-1, -1};
+void CopySchedule::PlayTick(Tick t) {
+  turn_ = 0;
   int64_t stall = 0;
-  size_t forced = 0;
-  for (Tick t = 0; t <= program.ticks(); ++t) {
-    const bool inside = t < program.ticks();
-    // A copy window ends where its segment ends. In a loop every pass waits there.
-    const bool starts = tables_->tables.starts_segment[t] != 0;
-    if (inside && (starts || !Outstanding())) {
-      const int64_t passes = tables_->passes[starts && t > 0 ? t - 1 : t];
-      while (!queue_.empty()) stall += ServeFront(t) * passes;
-      Outstanding();
-    }
-    const int64_t passes = tables_->passes[t];
-    // Evictions that are due at this tick go before the prefetches into the same bytes.
-    const size_t first = forced;
-    for (; forced < by_deadline_.size() && transfers_[by_deadline_[forced]].deadline <= t;
-         ++forced) {
-      if (transfers_[by_deadline_[forced]].begin < 0) Issue(by_deadline_[forced], t);
-    }
-    for (size_t i = first; i < forced; ++i) {
-      while (transfers_[by_deadline_[i]].done < 0) stall += ServeFront(t) * passes;
-    }
-    if (!inside) break;
+  const bool inside = t < tables_->program.ticks();
+  // A copy window ends where its segment ends. In a loop every pass waits there.
+  const bool starts = tables_->tables.starts_segment[t] != 0;
+  if (inside && (starts || !Outstanding())) {
+    const int64_t passes = tables_->passes[starts && t > 0 ? t - 1 : t];
+    while (!queue_.empty()) stall += ServeFront(t) * passes;
+    Outstanding();
+  }
+  const int64_t passes = tables_->passes[t];
+  // Evictions that are due at this tick go before the prefetches into the same bytes.
+  for (const int32_t id : transfers_.due_at(t)) {
+    if (!IsBegun(id)) Issue(id, t);
+  }
+  for (const int32_t id : transfers_.due_at(t)) {
+    while (!IsDone(id)) stall += ServeFront(t) * passes;
+  }
+  if (inside) {
     if (tables_->scope_ends[t + 1] != 0) {
       // What must be done when the scope ends can't begin behind it.
-      for (size_t i = forced;
-           i < by_deadline_.size() && transfers_[by_deadline_[i]].deadline == t + 1; ++i) {
-        const Transfer& transfer = transfers_[by_deadline_[i]];
-        if (transfer.begin >= 0 || transfer.free_from > t || transfer.scope != tables_->scopes[t])
+      for (const int32_t id : transfers_.due_at(t + 1)) {
+        if (IsBegun(id) || transfers_[id].free_from > t ||
+            transfers_[id].scope != tables_->scopes[t])
           continue;
-        Issue(by_deadline_[i], t);
+        Issue(id, t);
         if (Outstanding()) continue;
         while (!queue_.empty()) stall += ServeFront(t) * passes;
       }
     }
-    for (int32_t j = ready_at_[t]; j >= 0; j = next_ready_[j]) SetReady(j);
+    for (const int32_t id : transfers_.free_at(t)) {
+      if (CanBegin(id)) SetReady(id);
+    }
+    for (const int32_t id : soon_) SetReady(id);
+    soon_.clear();
     ServeIdle(t);
+    for (const int32_t id : soon_) SetReady(id);
+    soon_.clear();
   }
-  return stall;
+  stall_ += stall - stall_of_[t];
+  stall_of_[t] = stall;
 }
 
-void CopySchedule::CanBegin(int32_t j, Tick tick) {
-  next_ready_[j] = ready_at_[tick];
-  ready_at_[tick] = j;
+bool CopySchedule::IsBegun(int32_t id) const {
+  const Service& service = services_[id];
+  return service.play == play_ || (service.begin >= 0 && service.begin < from_);
 }
 
-void CopySchedule::SetReady(int32_t j) {
-  const Transfer& transfer = transfers_[j];
-  if (transfer.begin < 0) ready_[transfer.place / 64] |= uint64_t{1} << transfer.place % 64;
+// What had begun before this play and was done before it isn't in the queue that it began with.
+bool CopySchedule::IsDone(int32_t id) const {
+  const Service& service = services_[id];
+  return service.play == play_ ? service.is_done : service.begin >= 0 && service.begin < from_;
+}
+
+bool CopySchedule::CanBegin(int32_t id) const {
+  if (IsBegun(id)) return false;
+  const auto& after = transfers_[id].after;
+  return std::all_of(after.begin(), after.end(), [this](int32_t eviction) {
+    return eviction < 0 || IsDone(eviction);
+  });
+}
+
+void CopySchedule::SetReady(int32_t id) {
+  const auto is_before = [this](int32_t a, int32_t b) { return transfers_.IsBefore(a, b); };
+  if (!IsBegun(id)) ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), id, is_before), id);
 }
 
 // Serves the transfer at the front of the queue, which is done at tick `done`; returns the time
 // that this takes.
 int64_t CopySchedule::ServeFront(Tick done) {
-  const QueuedTransfer front = queue_.front();
+  const Queued front = queue_.front();
   queue_.pop_front();
-  transfers_[front.transfer].done = done;
-  for (int32_t w = transfers_[front.transfer].first_wait; w >= 0; w = waits_[w].next) {
-    Transfer& waiting = transfers_[waits_[w].transfer];
-    if (--waiting.missing == 0) CanBegin(waits_[w].transfer, std::max(done, waiting.free_from));
+  services_[front.transfer].done = done;
+  services_[front.transfer].is_done = true;
+  for (const int32_t id : transfers_.waiting_for(front.transfer)) {
+    // What is free from this tick on, or later, is asked then.
+    if (transfers_[id].free_from < done && CanBegin(id) &&
+        std::find(soon_.begin(), soon_.end(), id) == soon_.end())
+      soon_.push_back(id);
   }
   return front.left_ps;
 }
@@ -273,10 +172,10 @@ int64_t CopySchedule::ServeFront(Tick done) {
 bool CopySchedule::Outstanding() {
   outstanding_ = {0, 0};
   last_issued_ = {-1, -1};
-  for (const QueuedTransfer& queued : queue_) {
+  for (const Queued& queued : queue_) {
     const Transfer& transfer = transfers_[queued.transfer];
-    outstanding_[transfer.eviction] += last_issued_[transfer.eviction] != transfer.placed;
-    last_issued_[transfer.eviction] = transfer.placed;
+    outstanding_[transfer.eviction] += last_issued_[transfer.eviction] != transfer.residence;
+    last_issued_[transfer.eviction] = transfer.residence;
   }
   const Hardware& hardware = tables_->game.hardware();
   return outstanding_[0] <= hardware.max_outstanding_prefetches &&
@@ -297,46 +196,44 @@ void CopySchedule::ServeIdle(Tick t) {
 
 // Begins the transfer that is needed first of those that can begin.
 bool CopySchedule::IssueNext(Tick t) {
-  for (size_t word = 0; word < ready_.size(); ++word) {
-    for (uint64_t bits = ready_[word]; bits != 0; bits &= bits - 1) {
-      if (TryIssue(by_deadline_[64 * word + std::countr_zero(bits)], t)) return true;
-    }
-  }
-  return false;
+  return std::any_of(ready_.begin(), ready_.end(), [&](int32_t id) { return TryIssue(id, t); });
 }
 
-// Begins the transfer at tick `t` if it hasn't begun, may begin there and there are not too many.
-bool CopySchedule::TryIssue(int32_t j, Tick t) {
-  const Transfer& transfer = transfers_[j];
-  if (transfer.begin >= 0 || transfer.scope != tables_->scopes[t]) return false;
+// Begins the transfer at tick `t` if it may begin there and there are not too many.
+bool CopySchedule::TryIssue(int32_t id, Tick t) {
+  const Transfer& transfer = transfers_[id];
+  if (transfer.scope != tables_->scopes[t]) return false;
   const Hardware& hardware = tables_->game.hardware();
   const std::array<int32_t, 2> most = {hardware.max_outstanding_prefetches,
                                        hardware.max_outstanding_evictions};
-  const bool another = last_issued_[transfer.eviction] != transfer.placed;
+  const bool another = last_issued_[transfer.eviction] != transfer.residence;
   if (another && outstanding_[transfer.eviction] >= most[transfer.eviction]) return false;
   outstanding_[transfer.eviction] += another;
-  last_issued_[transfer.eviction] = transfer.placed;
-  Issue(j, t);
+  last_issued_[transfer.eviction] = transfer.residence;
+  Issue(id, t);
   return true;
 }
 
-void CopySchedule::Issue(int32_t j, Tick tick) {
-  Transfer& transfer = transfers_[j];
-  transfer.begin = tick;
-  ready_[transfer.place / 64] &= ~(uint64_t{1} << transfer.place % 64);
-  issued_.push_back(j);
-  queue_.push_back({j, transfer.service_ps});
+void CopySchedule::Issue(int32_t id, Tick tick) {
+  services_[id] = {tick, services_[id].done, turn_++, play_, false};
+  const auto at = std::find(ready_.begin(), ready_.end(), id);
+  if (at != ready_.end()) ready_.erase(at);
+  queue_.push_back({id, transfers_[id].service_ps});
 }
 
 Plan CopySchedule::ToPlan(const Arrangement& arrangement) const {
   const Program& program = tables_->program;
   Plan plan = AllMainPlan(program, tables_->game.hardware());
+  std::vector<std::tuple<Tick, int32_t, int32_t, int32_t>> issued;  // begin, turn, transfer, rank
   for (const PlannedResidence& planned : arrangement.placed()) {
-    const auto id = ResidenceId(plan.residences.size());
+    const auto r = static_cast<int32_t>(plan.residences.size());
+    transfers_.VisitOf(r, [&](int32_t id) {
+      issued.emplace_back(services_[id].begin, services_[id].turn, id, r);
+    });
     const BufferId buffer = tables_->tables.buffers[planned.buffer].id;
     plan.residences.push_back({buffer, planned.offset, planned.need, planned.end});
     if (!planned.preload) continue;
-    plan.copies.push_back({CopyKind::kPrefetch, id, 0,
+    plan.copies.push_back({CopyKind::kPrefetch, ResidenceId(r), 0,
                            tables_->decision(planned.buffer, planned.first).tick, 0,
                            arrangement.size(planned), true, -1});
   }
@@ -345,15 +242,16 @@ Plan CopySchedule::ToPlan(const Arrangement& arrangement) const {
     plan.served_by[tables_->tables.decisions[d].access.index()] =
         ResidenceId(arrangement.served_by()[d]);
   }
-  for (const int32_t j : issued_) {
-    const Transfer& transfer = transfers_[j];
-    const auto id = ResidenceId(transfer.placed);
-    Residence& residence = plan.residences[transfer.placed];
-    residence.begin = std::min(residence.begin, transfer.begin);
-    residence.end = std::max(residence.end, transfer.done);
-    plan.copies.push_back({transfer.eviction ? CopyKind::kEviction : CopyKind::kPrefetch, id,
-                           transfer.begin, transfer.done, transfer.part_begin, transfer.part_end,
-                           false, transfer.eviction ? -1 : placed(transfer.placed).replaces});
+  std::sort(issued.begin(), issued.end());
+  for (const auto& [begin, turn, id, r] : issued) {
+    const Transfer& transfer = transfers_[id];
+    const Tick done = services_[id].done;
+    Residence& residence = plan.residences[r];
+    residence.begin = std::min(residence.begin, begin);
+    residence.end = std::max(residence.end, done);
+    plan.copies.push_back({transfer.eviction ? CopyKind::kEviction : CopyKind::kPrefetch,
+                           ResidenceId(r), begin, done, transfer.part_begin, transfer.part_end,
+                           false, transfer.eviction ? -1 : arrangement.placed()[r].replaces});
   }
   return plan;
 }

@@ -1,93 +1,93 @@
-// The copies of an arrangement: which ones it needs, when each may begin, and when each does begin.
-// The channel is played once, first in, first out, as Simulate plays it. Whenever it would be idle
-// it begins a copy: of those that can begin, the one that is needed first.
+// The copies of an arrangement: when each may begin, and when each does begin. The channel is
+// played once, first in, first out, as Simulate plays it. Whenever it would be idle it begins a
+// copy: of those that can begin, the one that is needed first.
+//
+// A schedule is changed, not made anew: behind a change the channel is played on only until its
+// state is as it was, and what comes behind that stays.
 #ifndef MALLOCGAME_GAME_PRIORITY_COPY_SCHEDULE_H_
 #define MALLOCGAME_GAME_PRIORITY_COPY_SCHEDULE_H_
 
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <utility>
 #include <vector>
 
 #include "mallocgame/game/priority/arrangement.h"
+#include "mallocgame/game/priority/copy_transfers.h"
 #include "mallocgame/plan/plan.h"
 
 namespace mallocgame {
 
-// Scratch space that is used again and again. It belongs to one thread at a time.
+// It belongs to one thread at a time, and may be used for any arrangement after any other.
 class CopySchedule {
  public:
   // Schedules the copies of an arrangement and returns the time of all stalls: compute_ps() plus
-  // that is the latency of the plan under Simulate.
+  // that is the latency of the plan under Simulate. It takes the less time the less differs from
+  // the arrangement before.
   int64_t Run(const Arrangement& arrangement);
   // The plan of the arrangement that Run saw last, which must be as it was then. It is valid.
   Plan ToPlan(const Arrangement& arrangement) const;
 
  private:
-  // One slice of a prefetch, or an eviction.
-  struct Transfer {
-    int32_t placed = 0;
-    bool eviction = false;
-    int64_t part_begin = 0, part_end = 0, service_ps = 0;
-    Tick free_from = 0;  // it can't begin before
-    Tick deadline = 0;
-    int32_t scope = 0;
-    int32_t missing = 0;      // how many evictions that must be done first are not done yet
-    int32_t first_wait = -1;  // of an eviction: the list of those that wait for it, in waits_
-    int32_t place = 0;        // in by_deadline_
-    Tick begin = -1, done = -1;
-  };
-  // A transfer waits for an eviction; and the next one that waits for the same, -1: none.
-  struct Wait {
-    int32_t transfer, next;
-  };
-  struct QueuedTransfer {
+  struct Queued {
     int32_t transfer;
     int64_t left_ps;
+    bool operator==(const Queued&) const = default;
+  };
+  // The state of the channel before a tick. Transfers are in the order in which they are due.
+  struct State {
+    std::vector<Queued> queue;
+    std::vector<int32_t> ready;  // those that can begin
+  };
+  // When a transfer was served. The play that is going on has its own word on those that it has
+  // seen; of all others counts what the plays before have said.
+  struct Service {
+    Tick begin = -1, done = -1;
+    int32_t turn = 0;  // its place among those that began at this tick
+    uint64_t play = 0;
+    bool is_done = false;  // in this play
+  };
+  // A stretch of ticks in which something is another.
+  struct Change {
+    Tick begin, end;
+    int32_t added;  // a transfer that has to be done before the state can be as it was; -1: none
   };
 
-  void MakeTransfers();
-  void AddEviction(int32_t r);
-  void HurryEviction(int32_t r);
-  void AddSlices(int32_t r);
-  void TakeOver(int32_t r, int32_t other, Tick earliest);
-  void AddSlice(int32_t r, int64_t begin, int64_t end, Tick free_from, int32_t after);
-  void AddPrefetch(int32_t r, int64_t begin, int64_t end, Tick free_from);
-  int32_t SourceOf(const PlannedResidence& planned) const;
-  void WaitFor(int32_t transfer, int32_t eviction);
-  int64_t Play();
+  void FindChanges();
+  void PlayFrom(size_t first_change);
+  bool IsAsBefore(Tick tick) const;
+  void PlayTick(Tick t);
   int64_t ServeFront(Tick done);
-  void CanBegin(int32_t j, Tick tick);
-  void SetReady(int32_t j);
+  bool IsBegun(int32_t id) const;
+  bool IsDone(int32_t id) const;
+  bool CanBegin(int32_t id) const;
+  void SetReady(int32_t id);
   bool Outstanding();
   void ServeIdle(Tick t);
   bool IssueNext(Tick t);
-  bool TryIssue(int32_t j, Tick t);
-  void Issue(int32_t j, Tick tick);
-  Tick InScope(Tick tick, int32_t scope, Tick least) const;
-  const PlannedResidence& placed(int32_t r) const { return arrangement_->placed()[r]; }
-  int64_t top(const PlannedResidence& planned) const {
-    return planned.offset + arrangement_->size(planned);
-  }
+  bool TryIssue(int32_t id, Tick t);
+  void Issue(int32_t id, Tick tick);
 
   const Arrangement* arrangement_ = nullptr;
   const ArrangementTables* tables_ = nullptr;
-  std::vector<int32_t> eviction_of_;  // for each residence: index into transfers_; -1: none
-  std::vector<Transfer> transfers_;
-  std::vector<Wait> waits_;
-  // Residences by their need and by their end; those with evictions by their end.
-  std::vector<uint64_t> by_need_, by_end_, leaving_, by_deadline_keys_;
-  std::vector<int32_t> by_deadline_;
-  std::deque<QueuedTransfer> queue_;
-  std::vector<int32_t> issued_;  // in the order of their begins
-  // For each tick, the transfers that can begin from it on: a list, whose links are in next_ready_.
-  std::vector<int32_t> ready_at_, next_ready_;
-  std::vector<uint64_t> ready_;  // a bit for each place in by_deadline_: it can begin now
+  CopyTransfers transfers_;
+  std::vector<Service> services_;    // by transfer
+  std::vector<State> states_;        // by block of ticks, before its first one
+  std::vector<int64_t> stall_of_;    // by tick
+  int64_t stall_ = 0;                // their sum
+  std::vector<Change> changes_;
+  // The play that is going on.
+  uint64_t play_ = 0;
+  Tick from_ = 0;                    // its first tick
+  size_t next_change_ = 0;           // the first of changes_ that begins behind it
+  Tick changed_until_ = 0;           // where the last of those before ends
+  std::vector<int32_t> added_;       // transfers of those before
+  std::deque<Queued> queue_;
+  std::vector<int32_t> ready_, soon_;  // those that can begin, and those that can from the next tick
+  int32_t turn_ = 0;
   // For each direction, prefetches first: how many copies are outstanding, and the residence that
   // the last one belongs to.
   std::array<int32_t, 2> outstanding_ = {}, last_issued_ = {};
-  std::vector<std::pair<int64_t, int64_t>> open_, still_open_;
 };
 
 }  // namespace mallocgame

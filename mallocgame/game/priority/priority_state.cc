@@ -6,16 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/priority/copy_schedule.h"
 
 namespace mallocgame {
 namespace {
-
-// Scratch space of the thread: schedules are made at the end of games, one after the other.
-CopySchedule& Schedule() {
-  static thread_local CopySchedule schedule;
-  return schedule;
-}
 
 uint8_t Bit(Mode mode) { return static_cast<uint8_t>(1u << static_cast<unsigned>(mode)); }
 
@@ -227,6 +220,12 @@ int64_t PriorityState::KnownStallWith(int action) const {
 
 int64_t PriorityState::ScheduledStall() const { return Schedule().Run(arrangement_); }
 
+// Else the thread's: games are scheduled at their ends, one after the other.
+CopySchedule& PriorityState::Schedule() const {
+  static thread_local CopySchedule schedule;
+  return game_->options().exact_stalls ? *own_schedule_ : schedule;
+}
+
 PriorityState::Placing PriorityState::PlacingOf(size_t candidate, Mode mode) const {
   const Run& run = tables_->runs[candidates_[candidate]];
   if (mode == Mode::kLate) return {&run.planned, ConsideredOf(candidate).late_begin};
@@ -236,16 +235,15 @@ PriorityState::Placing PriorityState::PlacingOf(size_t candidate, Mode mode) con
 
 // The latency with one more residence, if nothing else were placed.
 int64_t PriorityState::LatencyWith(int action, const Placing& placing) const {
-  // Scratch space of the thread.
-  static thread_local Arrangement arrangement(arrangement_);
-  arrangement = arrangement_;
-  MG_CHECK(arrangement.Place(*placing.planned, placing.begin));
+  MG_CHECK(arrangement_.Place(*placing.planned, placing.begin));
   int64_t stall_ps = KnownStallWith(action);
   if (stall_ps < 0) {
-    stall_ps = Schedule().Run(arrangement);
+    stall_ps = ScheduledStall();
     stall_with_.emplace_back(action, stall_ps);
   }
-  return arrangement.compute_ps() + stall_ps;
+  const int64_t latency_ps = arrangement_.compute_ps() + stall_ps;
+  arrangement_.Undo();
+  return latency_ps;
 }
 
 int64_t PriorityState::SavingOf(int action) const {

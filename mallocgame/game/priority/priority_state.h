@@ -41,6 +41,7 @@
 #include "mallocgame/game/position.h"
 #include "mallocgame/game/priority/arrangement.h"
 #include "mallocgame/game/priority/channel_slack.h"
+#include "mallocgame/game/priority/copy_schedule.h"
 #include "mallocgame/game/priority/priority_tables.h"
 #include "mallocgame/game/priority/profile.h"
 #include "mallocgame/plan/plan.h"
@@ -161,7 +162,7 @@ class PriorityState final : public Position {
 
   std::shared_ptr<const Game> game_;
   const PriorityTables* tables_;
-  Arrangement arrangement_;
+  mutable Arrangement arrangement_;  // whoever asks what one more residence would cost places it
   std::vector<uint64_t> open_;  // a bit for each run
   // The first num_candidates_ are the most important open runs, those behind are -1.
   std::array<int32_t, kMaxCandidates> candidates_;
@@ -177,6 +178,23 @@ class PriorityState final : public Position {
   std::vector<uint8_t> actions_;
   // -1: it is that of the copies as they are scheduled, which nobody has asked for yet.
   mutable int64_t stall_ = 0;
+  // With exact stalls each position has a schedule of its own, which decisions change one by one.
+  // A copy of the position begins with what it had scheduled itself.
+  class OwnSchedule {
+   public:
+    OwnSchedule() = default;
+    OwnSchedule(const OwnSchedule&) {}
+    OwnSchedule& operator=(const OwnSchedule&) { return *this; }
+    CopySchedule& operator*() {
+      if (schedule_ == nullptr) schedule_ = std::make_unique<CopySchedule>();
+      return *schedule_;
+    }
+
+   private:
+    std::unique_ptr<CopySchedule> schedule_;
+  };
+  CopySchedule& Schedule() const;
+  mutable OwnSchedule own_schedule_;
   // With exact stalls: that of actions which have been asked about at this position.
   mutable std::vector<std::pair<int, int64_t>> stall_with_;
   mutable std::array<Considered, kMaxCandidates> considered_;

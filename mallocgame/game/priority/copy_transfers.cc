@@ -1,0 +1,460 @@
+#include "mallocgame/game/priority/copy_transfers.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "mallocgame/base/rounding.h"
+
+namespace mallocgame {
+namespace {
+
+constexpr int64_t kSlices = 4;               // a prefetch has at least so many slices,
+constexpr int64_t kMinSliceBytes = 1 << 20;  // unless they would be smaller than this
+constexpr size_t kFew = 8;  // of so many changes each is cheaper alone than a walk over all
+
+}  // namespace
+
+void CopyTransfers::Update(const Arrangement& arrangement) {
+  for (const int32_t id : removed_) {
+    // One that is another now is still there.
+    if (transfers_[id].residence < 0) free_transfers_.push_back(id);
+  }
+  removed_.clear();
+  added_.clear();
+  moved_.clear();
+  begun_anew_ = arrangement.tables().tables.id != game_;
+  arrangement_ = &arrangement;
+  tables_ = &arrangement.tables();
+  if (begun_anew_) Reset(arrangement);
+  const absl::Span<const uint64_t> stamps = arrangement.stamps();
+  size_t same = std::min(order_.size(), stamps.size());
+  while (same > 0 && stamps_[same - 1] != stamps[same - 1]) --same;
+  if (same == order_.size() && same == stamps.size()) return;
+
+  FindKept(same);
+  gone_.clear();
+  for (size_t r = same; r < order_.size(); ++r) {
+    if (!residences_[order_[r]].kept) gone_.push_back(order_[r]);
+  }
+  TakeAway(gone_);
+  order_.resize(same);
+  stamps_.assign(stamps.begin(), stamps.end());
+  come_.clear();
+  for (size_t r = same; r < stamps.size(); ++r) {
+    int32_t id = kept_[r - same];
+    if (id < 0) {
+      if (free_residences_.empty()) {
+        free_residences_.push_back(static_cast<int32_t>(residences_.size()));
+        residences_.emplace_back();
+      }
+      id = free_residences_.back();
+      free_residences_.pop_back();
+      residences_[id].planned = arrangement.placed()[r];
+      come_.push_back(id);
+    }
+    residences_[id].kept = false;
+    residences_[id].rank = static_cast<int32_t>(r);
+    order_.push_back(id);
+  }
+  Insert(come_);
+
+  hurried_.clear();
+  refilled_.clear();
+  if (2 * (gone_.size() + come_.size()) > order_.size()) {
+    for (const int32_t id : order_) {
+      if (residences_[id].eviction >= 0) hurried_.push_back(id);
+      Refill(id);
+    }
+  } else {
+    for (const int32_t id : gone_) Affect(residences_[id].planned);
+    for (const int32_t id : come_) Affect(residences_[id].planned);
+  }
+  for (const int32_t id : come_) {
+    AddEviction(id);
+    Refill(id);
+  }
+  for (const int32_t id : hurried_) Hurry(id);
+  for (const int32_t id : refilled_) MakeSlices(id);
+  for (const int32_t id : gone_) {
+    residences_[id].slices.clear();
+    residences_[id].eviction = -1;
+    free_residences_.push_back(id);
+  }
+}
+
+void CopyTransfers::Reset(const Arrangement& arrangement) {
+  game_ = arrangement.tables().tables.id;
+  for (auto* list : {&free_residences_, &order_, &free_transfers_}) list->clear();
+  for (Keys* keys : {&by_need_, &by_end_, &leaving_}) keys->clear();
+  residences_.clear();
+  stamps_.clear();
+  transfers_.clear();
+  waiting_.clear();
+  begins_with_.assign(tables_->tables.decisions.size(), -1);
+  due_at_.assign(tables_->program.ticks() + 1, {});
+  free_at_.assign(tables_->program.ticks() + 1, {});
+}
+
+// Finds the residences that the arrangement has as before, behind the first `same` ones: those
+// that stand in the same order.
+void CopyTransfers::FindKept(size_t same) {
+  const absl::Span<const PlannedResidence> placed = arrangement_->placed();
+  kept_.assign(placed.size() - same, -1);
+  for (size_t r = same; r < placed.size(); ++r) {
+    const int32_t id = begins_with_[first_decision(placed[r])];
+    if (id >= 0 && residences_[id].rank >= static_cast<int32_t>(same) &&
+        residences_[id].planned == placed[r])
+      kept_[r - same] = id;
+  }
+  KeepRising();
+  for (const int32_t id : kept_) {
+    if (id >= 0) residences_[id].kept = true;
+  }
+}
+
+// Leaves of kept_ a longest part whose ranks rise, as transfers that are due at one time go by the
+// order of their residences.
+void CopyTransfers::KeepRising() {
+  rising_.clear();  // for each length: the place in kept_ where such a part ends lowest
+  before_.assign(kept_.size(), -1);
+  const auto rank = [this](int32_t place) { return residences_[kept_[place]].rank; };
+  for (int32_t place = 0; place < std::ssize(kept_); ++place) {
+    if (kept_[place] < 0) continue;
+    auto at = rising_.end();
+    if (!rising_.empty() && rank(rising_.back()) > rank(place)) {
+      at = std::partition_point(rising_.begin(), rising_.end(),
+                                [&](int32_t other) { return rank(other) < rank(place); });
+    }
+    if (at != rising_.begin()) before_[place] = at[-1];
+    if (at == rising_.end())
+      rising_.push_back(place);
+    else
+      *at = place;
+  }
+  int32_t last = rising_.empty() ? -1 : rising_.back();
+  for (int32_t place = static_cast<int32_t>(kept_.size()); place-- > 0;) {
+    if (place == last)
+      last = before_[place];
+    else
+      kept_[place] = -1;
+  }
+}
+
+bool CopyTransfers::IsLess(const Key& a, const Key& b) const {
+  return std::tuple(a.tick, residences_[a.residence].rank) <
+         std::tuple(b.tick, residences_[b.residence].rank);
+}
+
+void CopyTransfers::Erase(Keys& keys, absl::Span<const int32_t> gone,
+                          Tick PlannedResidence::*tick) {
+  if (gone.size() > kFew) {
+    std::erase_if(keys, [this](const Key& key) { return residences_[key.residence].rank < 0; });
+    return;
+  }
+  for (const int32_t id : gone) {
+    const auto first = std::partition_point(keys.begin(), keys.end(), [&](const Key& key) {
+      return key.tick < residences_[id].planned.*tick;
+    });
+    const auto at =
+        std::find_if(first, keys.end(), [id](const Key& key) { return key.residence == id; });
+    if (at != keys.end()) keys.erase(at);
+  }
+}
+
+void CopyTransfers::Insert(Keys& keys, absl::Span<const int32_t> come,
+                           Tick PlannedResidence::*tick) {
+  const auto less = [this](const Key& a, const Key& b) { return IsLess(a, b); };
+  for (const int32_t id : come) {
+    const Key key = {residences_[id].planned.*tick, id};
+    if (come.size() > kFew)
+      keys.push_back(key);
+    else
+      keys.insert(std::upper_bound(keys.begin(), keys.end(), key, less), key);
+  }
+  if (come.size() > kFew) std::sort(keys.begin(), keys.end(), less);
+}
+
+// Takes away residences and their transfers. What waits for their evictions is made anew later.
+void CopyTransfers::TakeAway(absl::Span<const int32_t> gone) {
+  for (const int32_t id : gone) {
+    Residence& residence = residences_[id];
+    for (const int32_t slice : residence.slices) Remove(slice);
+    if (residence.eviction >= 0) Remove(residence.eviction);
+    begins_with_[first_decision(residence.planned)] = -1;
+    residence.rank = -1;
+    NoteMoved(residence.planned);
+  }
+  Erase(by_need_, gone, &PlannedResidence::need);
+  Erase(by_end_, gone, &PlannedResidence::end);
+  Erase(leaving_, gone, &PlannedResidence::end);
+}
+
+void CopyTransfers::Insert(absl::Span<const int32_t> come) {
+  Insert(by_need_, come, &PlannedResidence::need);
+  Insert(by_end_, come, &PlannedResidence::end);
+  rising_.clear();
+  for (const int32_t id : come) {
+    const PlannedResidence& planned = residences_[id].planned;
+    begins_with_[first_decision(planned)] = id;
+    if (planned.eviction_deadline >= 0) rising_.push_back(id);
+    NoteMoved(planned);
+  }
+  Insert(leaving_, rising_, &PlannedResidence::end);
+}
+
+void CopyTransfers::NoteMoved(const PlannedResidence& planned) {
+  const auto of = tables_->decisions_of(planned.buffer);
+  for (int32_t i = planned.first; i <= planned.last; ++i) {
+    const Tick tick = tables_->tables.decisions[of[i]].tick;
+    if (moved_.empty() || moved_.back() != tick) moved_.push_back(tick);
+  }
+}
+
+// Takes the bytes of a residence from `open`. Returns whether there were any.
+bool CopyTransfers::TakeFrom(Ranges& open, const PlannedResidence& planned) const {
+  const int64_t from = planned.offset, to = top(planned);
+  bool any = false;
+  for (size_t i = 0; i < open.size();) {
+    auto& [begin, end] = open[i];
+    if (to <= begin || end <= from) {
+      ++i;
+      continue;
+    }
+    any = true;
+    const int64_t behind = end;
+    const auto at = [&] { return open.begin() + static_cast<std::ptrdiff_t>(i); };
+    if (begin < from) {
+      end = from;
+      ++i;
+    } else {
+      open.erase(at());
+    }
+    if (to < behind) {
+      open.insert(at(), {to, behind});
+      ++i;
+    }
+  }
+  return any;
+}
+
+// Notes whose transfers depend on a residence that has come or gone: the evictions of those that
+// had its bytes before, the slices of those that have them next, and of those that fetch its value.
+void CopyTransfers::Affect(const PlannedResidence& changed) {
+  open_.assign(1, {changed.offset, top(changed)});
+  auto last = std::partition_point(by_end_.begin(), by_end_.end(), [&](const Key& key) {
+    return key.tick <= changed.need;
+  });
+  while (last != by_end_.begin() && !open_.empty()) {
+    const int32_t id = (--last)->residence;
+    if (TakeFrom(open_, residences_[id].planned) && residences_[id].eviction >= 0)
+      hurried_.push_back(id);
+  }
+  RefillBehind(changed);
+  if (changed.eviction_deadline < 0) return;
+  const auto of = tables_->decisions_of(changed.buffer);
+  for (int32_t i = changed.last + 1; i < std::ssize(of); ++i) {
+    if (const int32_t id = begins_with_[of[i]]; id >= 0) Refill(id);
+    if (tables_->tables.decisions[of[i]].writes) return;
+  }
+}
+
+// The slices of the residences that have the bytes of this one next are made anew.
+void CopyTransfers::RefillBehind(const PlannedResidence& planned) {
+  open_.assign(1, {planned.offset, top(planned)});
+  auto next = std::partition_point(by_need_.begin(), by_need_.end(), [&](const Key& key) {
+    return key.tick < planned.end;
+  });
+  for (; next != by_need_.end() && !open_.empty(); ++next) {
+    if (TakeFrom(open_, residences_[next->residence].planned)) Refill(next->residence);
+  }
+}
+
+void CopyTransfers::Refill(int32_t id) {
+  Residence& residence = residences_[id];
+  if (!residence.planned.fetched || residence.refilled) return;
+  residence.refilled = true;
+  refilled_.push_back(id);
+}
+
+// The last tick up to `tick` that lies in the scope, but not before `least`.
+Tick CopyTransfers::InScope(Tick tick, int32_t scope, Tick least) const {
+  while (tick > least && tables_->scopes[tick] != scope) --tick;
+  return tick;
+}
+
+// An eviction must be done before main memory needs the value, and before the next residence, or
+// an instruction for itself, needs the bytes that it frees.
+Tick CopyTransfers::EvictionDeadline(const PlannedResidence& planned) const {
+  Tick deadline = planned.eviction_deadline;
+  if (tables_->scope_ends[deadline] == 0 || tables_->scopes[deadline - 1] != planned.scope)
+    deadline = InScope(deadline, planned.scope, planned.written);
+  const Tick needed = tables_->tables.reserved.FirstAbove(planned.end, deadline, planned.offset);
+  if (needed < deadline) deadline = InScope(needed, planned.scope, planned.written);
+  auto next = std::partition_point(by_need_.begin(), by_need_.end(), [&](const Key& key) {
+    return key.tick < planned.end;
+  });
+  for (; next != by_need_.end() && next->tick < deadline; ++next) {
+    const PlannedResidence& other = residences_[next->residence].planned;
+    if (other.offset >= top(planned) || planned.offset >= top(other)) continue;
+    return InScope(other.need, planned.scope, planned.written);
+  }
+  return deadline;
+}
+
+void CopyTransfers::AddEviction(int32_t id) {
+  const PlannedResidence& planned = residences_[id].planned;
+  if (planned.eviction_deadline < 0) return;
+  residences_[id].eviction =
+      Add({.residence = id,
+           .eviction = true,
+           .scope = planned.scope,
+           .part_end = size_of(planned),
+           .service_ps = tables_->tables.buffers[planned.buffer].copy_ps,
+           .free_from = planned.written,
+           .deadline = EvictionDeadline(planned)});
+}
+
+// Works out the deadline of an eviction anew.
+void CopyTransfers::Hurry(int32_t id) {
+  const PlannedResidence& planned = residences_[id].planned;
+  const int32_t eviction = residences_[id].eviction;
+  Transfer& transfer = transfers_[eviction];
+  const Tick deadline = EvictionDeadline(planned);
+  if (deadline == transfer.deadline) return;
+  List& due = due_at_[transfer.deadline];
+  due.erase(std::find(due.begin(), due.end(), eviction));
+  transfer.deadline = deadline;
+  List& later = due_at_[deadline];
+  later.insert(std::upper_bound(later.begin(), later.end(), eviction,
+                                [this](int32_t a, int32_t b) { return IsBefore(a, b); }),
+               eviction);
+  removed_.push_back(eviction);
+  added_.push_back(eviction);
+  RefillBehind(planned);
+}
+
+// Makes the slices of a prefetch anew. Each part of its bytes can be filled as soon as the last
+// residence that was there has gone.
+void CopyTransfers::MakeSlices(int32_t id) {
+  residences_[id].refilled = false;
+  const PlannedResidence& planned = residences_[id].planned;
+  slices_.clear();
+  Tick earliest = planned.earliest_fetch;
+  if (tables_->tables.reserved.Most(earliest, planned.begin) > planned.offset)
+    earliest = planned.begin;
+  open_.assign(1, {planned.offset, top(planned)});
+  // What leaves behind `earliest`, the last first; before that, what is perhaps still evicted.
+  const auto upper = [](const Keys& keys, Tick tick) {
+    return std::partition_point(keys.begin(), keys.end(),
+                                [tick](const Key& key) { return key.tick <= tick; });
+  };
+  const auto leaves = upper(by_end_, earliest);
+  for (auto next = upper(by_end_, planned.need); next != leaves && !open_.empty();)
+    TakeOver(id, (--next)->residence, earliest);
+  for (auto next = upper(leaving_, earliest); next != leaving_.begin() && !open_.empty();) {
+    const int32_t other = (--next)->residence;
+    if (transfers_[residences_[other].eviction].deadline > earliest) TakeOver(id, other, earliest);
+  }
+  for (const auto& [from, to] : open_) AddSlice(id, from, to, earliest, -1);
+
+  List& slices = residences_[id].slices;
+  if (std::equal(slices.begin(), slices.end(), slices_.begin(), slices_.end(),
+                 [this](int32_t known, const Transfer& made) { return transfers_[known] == made; }))
+    return;
+  for (const int32_t slice : slices) Remove(slice);
+  slices.clear();
+  for (const Transfer& slice : slices_) slices.push_back(Add(slice));
+}
+
+// Adds slices for the open bytes that a residence takes over from another one.
+void CopyTransfers::TakeOver(int32_t id, int32_t other, Tick earliest) {
+  const PlannedResidence& occupied = residences_[other].planned;
+  if (occupied.offset >= open_.back().second || open_.front().first >= top(occupied)) return;
+  still_open_.clear();
+  for (const auto& [from, to] : open_) {
+    const int64_t lower = std::max(from, occupied.offset), upper = std::min(to, top(occupied));
+    if (lower >= upper) {
+      still_open_.emplace_back(from, to);
+      continue;
+    }
+    AddSlice(id, lower, upper, std::max(earliest, occupied.end), residences_[other].eviction);
+    if (from < lower) still_open_.emplace_back(from, lower);
+    if (upper < to) still_open_.emplace_back(upper, to);
+  }
+  open_.swap(still_open_);
+}
+
+// The bytes [begin, end) of fast memory are free for a residence from `free_from` on, when the
+// eviction `after` (-1: none) is done. Adds slices that fill them, so that a more urgent copy
+// never waits long for one of them.
+void CopyTransfers::AddSlice(int32_t id, int64_t begin, int64_t end, Tick free_from,
+                             int32_t after) {
+  const PlannedResidence& planned = residences_[id].planned;
+  const int64_t piece = std::max(kMinSliceBytes, DivideUp(size_of(planned), kSlices));
+  for (; begin < end; begin += piece) {
+    const int64_t piece_end = std::min(begin + piece, end);
+    slices_.push_back({.residence = id,
+                       .slice = static_cast<int32_t>(slices_.size()),
+                       .scope = planned.scope,
+                       .part_begin = begin - planned.offset,
+                       .part_end = piece_end - planned.offset,
+                       .service_ps = tables_->game.hardware().CopyPs(piece_end - begin),
+                       .free_from = free_from,
+                       .deadline = planned.need,
+                       .after = {SourceOf(planned), after}});
+  }
+}
+
+// The eviction that brings the value of a prefetch to main memory; -1: there is none.
+int32_t CopyTransfers::SourceOf(const PlannedResidence& planned) const {
+  if (planned.replaces >= 0) return -1;
+  const auto of = tables_->decisions_of(planned.buffer);
+  for (int32_t i = planned.first; i-- > 0;) {
+    if (!tables_->tables.decisions[of[i]].writes) continue;
+    const int32_t writer = arrangement_->served_by()[of[i]];
+    return writer >= 0 ? residences_[order_[writer]].eviction : -1;
+  }
+  return -1;
+}
+
+bool CopyTransfers::IsBefore(int32_t a, int32_t b) const {
+  const Transfer &one = transfers_[a], &other = transfers_[b];
+  return std::tuple(one.deadline, !one.eviction, residences_[one.residence].rank, one.slice) <
+         std::tuple(other.deadline, !other.eviction, residences_[other.residence].rank,
+                    other.slice);
+}
+
+int32_t CopyTransfers::Add(const Transfer& transfer) {
+  if (free_transfers_.empty()) {
+    free_transfers_.push_back(static_cast<int32_t>(transfers_.size()));
+    transfers_.emplace_back();
+    waiting_.emplace_back();
+  }
+  const int32_t id = free_transfers_.back();
+  free_transfers_.pop_back();
+  transfers_[id] = transfer;
+  List& due = due_at_[transfer.deadline];
+  due.insert(std::upper_bound(due.begin(), due.end(), id,
+                              [this](int32_t a, int32_t b) { return IsBefore(a, b); }),
+             id);
+  free_at_[transfer.free_from].push_back(id);
+  for (const int32_t eviction : transfer.after) {
+    if (eviction >= 0) waiting_[eviction].push_back(id);
+  }
+  added_.push_back(id);
+  return id;
+}
+
+void CopyTransfers::Remove(int32_t id) {
+  Transfer& transfer = transfers_[id];
+  const auto erase = [id](List& list) { list.erase(std::find(list.begin(), list.end(), id)); };
+  erase(due_at_[transfer.deadline]);
+  erase(free_at_[transfer.free_from]);
+  for (const int32_t eviction : transfer.after) {
+    if (eviction >= 0) erase(waiting_[eviction]);
+  }
+  transfer.residence = -1;
+  removed_.push_back(id);
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,145 @@
+// A copy schedule that is changed is the one that would be made anew.
+#include "mallocgame/game/priority/copy_schedule.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "mallocgame/game/game.h"
+#include "mallocgame/hardware/hardware.h"
+#include "tests/catch.h"
+#include "tests/support/fresh_copy_schedule.h"
+#include "tests/support/large_program.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::FreshCopySchedule;
+using testing::RandomProgram;
+using testing::TestHardware;
+
+std::shared_ptr<const Game> PriorityGame(std::shared_ptr<const Program> program,
+                                         const Hardware& hardware) {
+  GameOptions options;
+  options.kind = GameKind::kPriority;
+  options.min_buffer_bytes = 0;
+  return *Game::Create(std::move(program), hardware, options);
+}
+
+// Residences of random accesses, placed and taken back at random.
+class RandomArrangement {
+ public:
+  RandomArrangement(const Game& game, Rng& rng)
+      : tables_(game), arrangement_(tables_), rng_(rng) {}
+
+  const Arrangement& arrangement() const { return arrangement_; }
+
+  bool PlaceOne() {
+    const auto buffer = static_cast<int32_t>(rng_.Below(tables_.first.size() - 1));
+    const auto of = tables_.decisions_of(buffer);
+    if (of.empty()) return false;
+    const auto first = static_cast<int32_t>(rng_.Below(of.size()));
+    const auto last = static_cast<int32_t>(
+        std::min<size_t>(of.size() - 1, first + rng_.Below(rng_.Below(4) == 0 ? of.size() : 2)));
+    const auto planned = tables_.Plan(buffer, first, last, rng_.Below(8) == 0);
+    return planned.has_value() && Place(*planned);
+  }
+
+  bool Place(const PlannedResidence& planned) {
+    const auto of = tables_.decisions_of(planned.buffer);
+    for (int32_t i = planned.first; i <= planned.last; ++i)
+      if (arrangement_.served_by()[of[i]] >= 0 || !tables_.may_be_fast[of[i]]) return false;
+    if (planned.preload && arrangement_.preloads() >= tables_.game.hardware().max_preloads)
+      return false;
+    const Tick begin = rng_.Below(2) == 0 ? planned.latest_fetch : planned.earliest_fetch;
+    return arrangement_.Place(planned, begin) ||
+           arrangement_.Place(planned, planned.need);
+  }
+
+  // As the games do: the last ones are taken back, others placed.
+  void ChangeLast(uint32_t most) {
+    for (uint32_t n = rng_.Below(most); n > 0 && !arrangement_.placed().empty(); --n)
+      arrangement_.Undo();
+    for (uint32_t n = rng_.Below(most); n > 0; --n) PlaceOne();
+  }
+
+  // As packings do: some in the middle go or change their turn, and the others are placed again.
+  void ChangeAny() {
+    std::vector<PlannedResidence> again(arrangement_.placed().begin(),
+                                        arrangement_.placed().end());
+    if (again.empty()) return;
+    for (uint32_t n = rng_.Below(3); n > 0 && !again.empty(); --n)
+      again.erase(again.begin() + rng_.Below(again.size()));
+    for (uint32_t n = rng_.Below(3); n > 0 && again.size() > 1; --n)
+      std::swap(again[rng_.Below(again.size())], again[rng_.Below(again.size())]);
+    arrangement_.Clear();
+    for (const PlannedResidence& planned : again)
+      arrangement_.Place(planned, planned.begin, planned.offset);
+    for (uint32_t n = rng_.Below(3); n > 0; --n) PlaceOne();
+  }
+
+ private:
+  ArrangementTables tables_;
+  Arrangement arrangement_;
+  Rng& rng_;
+};
+
+void CheckSame(CopySchedule& changed, const Arrangement& arrangement) {
+  FreshCopySchedule fresh;
+  const int64_t stall_ps = fresh.Run(arrangement);
+  REQUIRE(changed.Run(arrangement) == stall_ps);
+  REQUIRE(changed.ToPlan(arrangement) == fresh.ToPlan(arrangement));
+}
+
+TEST_CASE("a schedule changed by random residences is the one made anew") {
+  Rng rng(1);
+  CopySchedule changed;  // one for all games
+  int64_t residences = 0;
+  for (int n = 0; n < 400; ++n) {
+    const auto program = RandomProgram(rng, {.instructions = 6 + static_cast<int>(rng.Below(150)),
+                                             .loops = static_cast<int>(rng.Below(4)),
+                                             .branches = static_cast<int>(rng.Below(2)),
+                                             .constrained = rng.Below(2) == 0});
+    Hardware hardware = TestHardware(4 + rng.Below(60), rng.Below(3) == 0 ? 4 : 1);
+    hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
+    hardware.max_outstanding_prefetches = 1 + static_cast<int32_t>(rng.Below(4));
+    hardware.max_outstanding_evictions = 1 + static_cast<int32_t>(rng.Below(4));
+    const auto game = PriorityGame(program, hardware);
+    RandomArrangement random(*game, rng);
+    for (int step = 0; step < 60; ++step) {
+      INFO("program " << n << ", step " << step);
+      if (rng.Below(3) == 0)
+        random.ChangeAny();
+      else
+        random.ChangeLast(1 + rng.Below(8));
+      CheckSame(changed, random.arrangement());
+      residences += static_cast<int64_t>(random.arrangement().placed().size());
+    }
+  }
+  CHECK(residences > 50'000);
+}
+
+TEST_CASE("so it is on a large program") {
+  Rng rng(2);
+  const auto program = testing::LargeProgram({.instructions = 3000});
+  for (const char* chip : {"tpu_v4i", "tpu_v5e"}) {
+    const auto game = PriorityGame(program, *HardwarePreset(chip));
+    RandomArrangement random(*game, rng);
+    CopySchedule changed;
+    for (int n = 0; n < 3000; ++n) random.PlaceOne();
+    for (int step = 0; step < 100; ++step) {
+      INFO(chip << ", step " << step);
+      if (step % 4 == 0)
+        random.ChangeAny();
+      else
+        random.ChangeLast(1 + rng.Below(8));
+      CheckSame(changed, random.arrangement());
+    }
+    CHECK(random.arrangement().placed().size() > 300);
+  }
+}
+
+}  // namespace
+}  // namespace mallocgame
