@@ -223,14 +223,9 @@ def test_an_entry_may_not_be_huge(child, tmp_path, monkeypatch):
     with child(DUMPING) as compiler:
         compiler.compile("module @jit_f {}")
         monkeypatch.setattr(compiling, "_LARGEST_ENTRY", 10)
-        compiler.compile("module @jit_f {}")
+        with pytest.warns(RuntimeWarning, match="is damaged"):
+            compiler.compile("module @jit_f {}")
         assert compiler.compiles == 2
-
-
-def test_a_cache_that_cannot_be_written_is_done_without(child, tmp_path):
-    (tmp_path / "file").write_text("")
-    with child(DUMPING, cache=tmp_path / "file") as compiler:
-        assert compiler.compile("module @jit_f {}").before.endswith(b"jit_f")
 
 
 def test_the_compilers_process_ends_with_its_parent(tmp_path):

@@ -515,9 +515,9 @@ def _unpacked(path: pathlib.Path) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(path) as entry:
             if sum(one.file_size for one in entry.infolist()) > _LARGEST_ENTRY:
-                return {}
-            if entry.read(_KEY) != path.stem.encode():  # It was put there under another's name.
-                return {}
+                raise ValueError("too large")
+            if entry.read(_KEY) != path.stem.encode():
+                raise ValueError("put there under another's name")
             return {name: entry.read(name) for name in entry.namelist() if name != _KEY}
     except (FileNotFoundError, NotADirectoryError):
         return {}
