@@ -1,8 +1,8 @@
 """What .ci/release makes of a repaired wheel, and what it writes about the files of a release.
 
-release_files.py split WHEEL OUT: writes two wheels to OUT. That of mallocgame needs no Torch, that
-of mallocgame-agents holds the extension which is linked with it. Both say which code of others is
-inside and bring its licences.
+release_files.py split WHEEL OUT: writes the wheel of mallocgame to OUT, which needs no Torch, and
+that of mallocgame-agents with the extension which is linked with it, if WHEEL has that. Both say
+which code of others is inside and bring its licences.
 
 release_files.py describe OUT: writes a bill of materials in CycloneDX and SHA-256 sums.
 
@@ -126,13 +126,17 @@ _POLICY = email.policy.EmailPolicy(
 
 
 def split(wheel: pathlib.Path, out: pathlib.Path) -> None:
-    """Writes the wheels of mallocgame and of its agents that a repaired wheel comes to."""
+    """Writes the wheels of mallocgame, and of its agents, that a repaired wheel comes to."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary, "mallocgame")
         _output(sys.executable, "-m", "wheel", "unpack", str(wheel), "--dest", str(folder))
         base = Unpacked(next(folder.iterdir()))
-        agents = take_agents(base, pathlib.Path(temporary, "agents"))
-        for unpacked in (base, agents):
+        wheels = [base]
+        if AGENTS_BUILD in base.names():
+            wheels.append(take_agents(base, pathlib.Path(temporary, "agents")))
+        version = base.metadata["Version"]
+        base.metadata["Requires-Dist"] = f'{AGENTS}=={version}; extra == "agents"'
+        for unpacked in wheels:
             unpacked.add_parts(parts_of(unpacked.names()))
             unpacked.pack(out)
 
@@ -170,8 +174,6 @@ def take_agents(base: Unpacked, folder: pathlib.Path) -> Unpacked:
         "Torch.\n`pip install 'mallocgame[agents]'` installs it.\n"
     )
     (info / "METADATA").write_text(metadata.as_string(), encoding="utf-8")
-
-    base.metadata["Requires-Dist"] = f'{AGENTS}=={version}; extra == "agents"'
     return Unpacked(top)
 
 

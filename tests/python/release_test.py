@@ -109,6 +109,21 @@ def test_the_agents_need_this_version_and_their_torch(halves):
     assert base.get_payload() == metadata_text()
 
 
+def test_a_wheel_without_agents_is_one_wheel(wheel, part, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "parts_of", lambda names: [part])
+    folder = tmp_path / "again"
+    with zipfile.ZipFile(wheel) as opened:
+        opened.extractall(folder / "mallocgame-1.2.3")
+    for name in (EXTENSION, "mallocgame/_agents_build.py"):
+        (folder / "mallocgame-1.2.3" / name).unlink()
+    pack(folder / "mallocgame-1.2.3", folder)
+    files.split(folder / wheel.name, tmp_path / "out")
+    (made,) = (tmp_path / "out").iterdir()
+    with zipfile.ZipFile(made) as base:
+        needs = metadata_of(base).get_all("Requires-Dist")
+    assert 'mallocgame-agents==1.2.3; extra == "agents"' in needs
+
+
 def metadata_text() -> str:
     return METADATA.partition("\n\n")[2]
 
