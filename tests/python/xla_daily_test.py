@@ -3,6 +3,7 @@
 They are skipped, with the reason, where JAX or libtpu is missing.
 """
 
+import pickle
 import subprocess
 import sys
 
@@ -79,6 +80,23 @@ def test_jit_compiles_as_xla_does_where_there_is_no_tpu():
     assert sevenfold.lower(one, 7).compile()(one).tolist() == [7.0] * 3
     assert sevenfold.trace(one, 7).jaxpr.out_avals[0].shape == (3,)
     assert sevenfold.eval_shape(one, 7).shape == (3,)
+
+
+def test_a_strict_jit_raises_in_place_of_the_warning(recwarn):
+    """At each call, before anything is compiled or run; not where the function is only a part."""
+
+    @mgx.jit(options="none", strict=True)
+    def add(a):
+        return a + 1
+
+    one = jax.numpy.ones(3)
+    copied = pickle.loads(pickle.dumps(mgx.jit(scaled, options="none", strict=True)))
+    for call in (add, add, add.lower, add.trace, copied):
+        with pytest.raises(mgx.NotTunedWarning, match="is not tuned, and strict: it is for cpu"):
+            call(one)
+    assert add.eval_shape(one).shape == (3,) and add.untuned(one).tolist() == [2.0] * 3
+    assert jax.jit(add)(one).tolist() == [2.0] * 3
+    assert not recwarn.list
 
 
 def test_jit_as_a_part_of_something_larger(recwarn):

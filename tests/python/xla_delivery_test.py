@@ -55,6 +55,7 @@ keep(one_more, hundred_more, a)
 step = mgx.jit(one_more, options="tuned")
 print(json.dumps([
     step(a).tolist(),
+    mgx.jit(one_more, options="tuned", strict=True)(a).tolist(),
     step.lower(a).compile()(a).tolist(),
     jax.jit(one_more)(a).tolist(),
     jax.jit(lambda a: one_more(a) * 3)(a).tolist(),
@@ -62,7 +63,9 @@ print(json.dumps([
     [(offer.taken, offer.refusal) for offer in hook._offers.values()],
     str(step.lower(a).compile().runtime_executable().hlo_modules()[0].name),
 ]))""")
-    assert found == [[100, 100], [100, 100], [1, 1], [3, 3], [1, 1], [[1, ""]], "jit_hundred_more"]
+    assert found == [
+        [100, 100], [100, 100], [100, 100], [1, 1], [3, 3], [1, 1], [[1, ""]], "jit_hundred_more"
+    ]  # fmt: skip
 
 
 def test_what_does_not_fit_is_refused_by_name(process):

@@ -27,7 +27,10 @@ _FLAT = ("TPU v4 lite", "TPU v5 lite", "TPU v5e", "TPU v6 lite", "TPU v6e")
 
 
 class NotTunedWarning(UserWarning):
-    """A function is compiled as XLA does, because nothing in the folder fits."""
+    """A function is compiled as XLA does, because nothing in the folder fits.
+
+    A strict jit() raises it instead.
+    """
 
 
 def jit(
@@ -35,29 +38,35 @@ def jit(
     /,
     *,
     options: str | os.PathLike[str],
+    strict: bool = False,
     **settings: Any,
 ) -> Any:
     """Returns what jax.jit() returns, but with executables that tune() has made before.
 
-    options: the folder that tune(options=...) or `mallocgame xla tune --options` has written. For
-    each kind of arguments that executable is taken which was made of the very same program, for the
-    same chip and versions of jax, jaxlib and libtpu. Else a NotTunedWarning says once why there is
+    options: the folder that tune(options=...) or `mallocgame xla tune -o ...` has written. For each
+    kind of arguments that executable is taken which was made of the very same program, for the same
+    chip and versions of jax, jaxlib and libtpu. Else a NotTunedWarning says once why there is
     none, and XLA compiles by itself, as on a machine without a TPU.
+    strict: whether that warning is raised, at each call, and nothing is compiled or run.
     settings: as of jax.jit (static_argnums, donate_argnums, in_shardings ...).
 
     It can be a decorator: @mgx.jit(options="tuned"). Inside other transformations of JAX the
-    function is a part of a larger program, whose own options count.
+    function is a part of a larger program, whose own options count, and `strict` says nothing.
     """
     if function is None:
-        return functools.partial(jit, options=options, **settings)
-    return Jitted(function, TunedFolder(options), settings)
+        return functools.partial(jit, options=options, strict=strict, **settings)
+    return Jitted(function, TunedFolder(options), settings, strict)
 
 
 class Jitted:
     """A function as jit() returns it. `untuned` is what jax.jit() makes of it by itself."""
 
     def __init__(
-        self, function: Callable[..., Any], folder: TunedFolder, settings: dict[str, Any]
+        self,
+        function: Callable[..., Any],
+        folder: TunedFolder,
+        settings: dict[str, Any],
+        strict: bool = False,
     ) -> None:
         try:
             import jax
@@ -71,6 +80,7 @@ class Jitted:
         self._function = function
         self._name = getattr(function, "__name__", repr(function))
         self.folder = folder
+        self.strict = strict
         self._settings = settings
         self._said: set[str] = set()
         self._picked: dict[Hashable, Any] = {}  # a function of jax.jit by the kind of arguments
@@ -87,7 +97,7 @@ class Jitted:
             place = getattr(place, part, None)
         if place is self:
             return name
-        return Jitted, (self._function, self.folder, self._settings)
+        return Jitted, (self._function, self.folder, self._settings, self.strict)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.picked(*args, **kwargs)(*args, **kwargs)
@@ -171,7 +181,9 @@ class Jitted:
         return tuned
 
     def _as_xla_does(self, why: str) -> Any:
-        """Says once why no executable is taken."""
+        """Says once why no executable is taken. NotTunedWarning: it must be one."""
+        if self.strict:
+            raise NotTunedWarning(f"{self._name} is not tuned, and strict: {why}")
         if why not in self._said:
             self._said.add(why)
             text = f"{self._name} is compiled as XLA does: {why}"
