@@ -31,7 +31,7 @@ from mallocgame.files import load_ordered_plan, save_plan
 from mallocgame.programs import save_program
 from mallocgame.xla.captures import Capture, load_capture
 from mallocgame.xla.targets import TARGETS, fast_mib_range, find_target
-from mallocgame.xla.tuning import NOTE, apply, what_is_left
+from mallocgame.xla.tuning import HEADROOM_NOTE, NOTE, apply, what_is_left
 
 _OWN_PLAN = "xla-assigned"
 
@@ -56,7 +56,7 @@ def register(commands: parser.Commands) -> None:
     )
     add_compiler(command)
 
-    command = actions.add("check", _check, "say within seconds what XLA leaves to be won")
+    command = actions.add("check", _check, "estimate within seconds what XLA leaves to be won")
     command.add_argument("source", metavar="SOURCE", help=SOURCE)
     add_target(command)
     add_time(command, 10.0, "wall time of prices and bound, after the capture")
@@ -147,6 +147,7 @@ def _check(options: argparse.Namespace) -> int:
         "calibrated_bound_ps": left.calibrated_bound_ps,
         "left_calibrated": left.share_calibrated,
         "priced": left.priced,
+        "headroom": HEADROOM_NOTE,
     }
     if options.json:
         return print_json(row)
@@ -154,23 +155,24 @@ def _check(options: argparse.Namespace) -> int:
         f"{captured.name} for {captured.target.title}: "
         f"XLA {console.microseconds(row['default_cold_ps'])} µs cold, "
         f"{console.microseconds(row['default_ps'])} warm, "
-        f"no plan at its schedule is faster than {console.microseconds(left.bound_ps)} µs"
+        f"about {console.microseconds(left.bound_ps)} µs may be possible at its schedule"
     )
     shares, calibrated = f"{left.share:.1%}", left.share_calibrated
     if left.calibrated_xla is not None and calibrated is not None:
         console.print_line(
             "At calibrated prices: "
             f"XLA {console.microseconds(left.calibrated_xla.latency_cold_ps)} µs cold, "
-            f"{console.microseconds(left.calibrated_xla.latency_ps)} warm, no plan is faster than "
-            f"{console.microseconds(left.calibrated_bound_ps)} µs"
+            f"{console.microseconds(left.calibrated_xla.latency_ps)} warm, about "
+            f"{console.microseconds(left.calibrated_bound_ps)} µs may be possible"
         )
         shares += f" ({calibrated:.1%} at calibrated prices)"
     console.print_line(
-        f"A plan can gain at most {shares}: `xla tune` may reach a part of it."
+        f"XLA leaves about {shares}: try `xla tune`."
         if left.is_worth_tuning
-        else f"Not worth tuning: a plan can gain at most {shares}."
+        else f"Probably not worth tuning: XLA leaves about {shares}."
     )
-    for sentence in (invalid_sentence(row), modelled_sentence(row), note_sentence()):
+    estimate = f"This is {HEADROOM_NOTE}."
+    for sentence in (estimate, invalid_sentence(row), modelled_sentence(row), note_sentence()):
         if sentence is not None:
             console.print_line(sentence)
     return parser.OK

@@ -47,6 +47,13 @@ from mallocgame.xla.emitting import (
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
 NOTE = "static estimates of the compiler with simulated copies, not a measurement on a chip"
+# Of the programs in benchmarks/quality/tables/tune_table_{cloud,sharded}.csv, on so many and of so
+# many, `tune` gained more than the bound at fewer prices had left. A test counts them.
+EXCEEDED = (33, 47)
+HEADROOM_NOTE = (
+    "an estimate and no limit: placements that nobody priced are predicted. "
+    f"On {EXCEEDED[0]} of {EXCEEDED[1]} programs `tune` gained more than their first prices left"
+)
 
 BOTH, COMPILER = PRICES = ("both", "compiler")  # by which a plan has to be faster
 
@@ -54,7 +61,7 @@ _SOLVER = "portfolio"
 _FIRST_SECONDS, _MOST_SECONDS = 1.0, 20.0  # for one plan
 _EXPLORING = 0.3  # of the time, for prices of single instructions, at most
 _SHARE = 0.25  # of the time that is left, for one plan
-_LEAST_LEFT = 0.02  # With less there is nothing to win.
+_LEAST_LEFT = 0.02  # With less there is probably nothing to win.
 _LEAST_SECONDS = 0.2  # A solver that has less finds nothing.
 _CLOSE = 1e-3  # A prediction that is off by less needs no other plan of the same length.
 _PATIENCE = 3  # rounds of the longest plans without a better one, until a search ends
@@ -240,18 +247,22 @@ def _calibrated(capture: Capture, best: Written | None) -> Calibrated | None:
 
 @dataclasses.dataclass(frozen=True)
 class Left:
-    """What XLA leaves to be won by other places and copies, at its own schedule."""
+    """An estimate of what XLA leaves to be won by other places and copies, at its own schedule.
+
+    At the prices in `capture` no plan has a lower latency than `bound_ps`. Most placements have no
+    price there but a prediction, and `tune`, which prices more of them, may find a faster plan.
+    """
 
     capture: Capture  # with the prices of all that was tried
     xla: Report  # what XLA's default costs
-    bound_ps: int  # no plan has a lower latency, by the prices known
+    bound_ps: int  # proven for the prices in `capture` only
     priced: int  # placements of single instructions that were priced for it
     calibrated_xla: Report | None = None  # `xla` at calibrated prices; None: there are none
     calibrated_bound_ps: int | None = None  # `bound_ps` at calibrated prices
 
     @property
     def share(self) -> float:
-        """The most that a plan can gain, as a part of its latency."""
+        """What a plan may gain, as a part of its latency: an estimate, which may be exceeded."""
         return self.xla.latency_ps / self.bound_ps - 1.0 if self.bound_ps else 0.0
 
     @property
@@ -276,10 +287,12 @@ def what_is_left(
     tell: Tell = quiet,
     jobs: int | None = None,
 ) -> Left:
-    """Says what XLA leaves, by a bound that is proven for the prices known.
+    """Estimates what XLA leaves, by a bound that is proven for the prices known, and only for them.
 
-    seconds: of wall time, half of it for prices. Placements that nobody priced are predicted, so
-    with more prices the bound may move either way. CompilerError. MissingExtraError: highspy isn't
+    Placements that nobody priced are predicted, so with more prices the bound moves either way, and
+    a plan of tune() may gain more than it left (HEADROOM_NOTE says how often).
+
+    seconds: of wall time, half of it for prices. CompilerError. MissingExtraError: highspy isn't
     installed.
     """
     begin = time.monotonic()
