@@ -1,4 +1,4 @@
-"""Trains with the program that `mallocgame xla tune -o tuned` has made, if it has."""
+"""Trains with the program that `mallocgame xla tune SOURCE -o tuned` has made, if it has."""
 
 import jax
 import jax.numpy as jnp

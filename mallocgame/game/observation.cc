@@ -101,7 +101,7 @@ constexpr Feature kScalarFeatures[] = {
     {"taken", "share of fast memory that is taken now"},
     {"largest_free", "size of the largest range that is free from now on / capacity"},
     {"preloads_left", "share of the preloads that are left"},
-    {"backlog", "time(mode of the copies that are booked and not served yet)"},
+    {"backlog", "time(the channel's idle time from now to the end of the last booked copy)"},
     {"prefetches", "copies to fast memory under way now / the most allowed"},
     {"evictions", "copies to main memory under way now / the most allowed"},
     {"capacity", "bytes(capacity of fast memory)"},

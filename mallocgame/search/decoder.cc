@@ -11,7 +11,7 @@
 namespace mallocgame {
 namespace {
 
-constexpr size_t kDecidableModes = 6;  // kMain to kKeep
+constexpr size_t kDecidableModes = 6;  // kSkip to kKeep
 constexpr Mode kEnd = Mode::kOpen;     // of a list below
 
 // What is tried instead of an illegal mode, the nearest first; what the game at hand does not know

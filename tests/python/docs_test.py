@@ -1,4 +1,4 @@
-"""Every code block of README.md and docs/ runs.
+"""Every code block of README.md, CONTRIBUTING.md and docs/ runs, and is fenced.
 
 Python runs by itself, shell commands of a page one after the other, and C++ is compiled. Pages
 whose blocks another test runs are named in ELSEWHERE, those that need more than the `test` extra in
@@ -37,14 +37,16 @@ NEEDS = {
     "observations.md": ("highspy",),
     "offline.md": ("minari", "h5py", "PIL"),
     "placement.md": ("gymnasium", "highspy"),
+    "ppo.md": ("gymnasium", "sb3_contrib"),
     "settings.md": ("torch",),
+    "styles.md": ("rliable",),
     "tpu.md": ("jax", "libtpu"),
 }
 
 # What compiles with XLA, trains, or plays a benchmark.
 LONG = re.compile(
     r"^(\w+=\S+ )*mallocgame (train|xla|benchmark|levels make|offline)\b"
-    r"|\bmgx\.|mallocgame\.xla|\.train\(",
+    r"|\bmgx\.|mallocgame\.xla|\.train\(|\.learn\(",
     re.MULTILINE,
 )
 # A budget of a shell command. Weekly, a page has those that it shows; in full, at most the seconds
@@ -122,6 +124,14 @@ def test_blocks_are_found_and_of_known_kinds():
         assert len(re.findall(r"^```", path.read_text(), re.MULTILINE)) == 2 * len(
             blocks_of(path)
         ), path.name
+
+
+def test_all_code_is_fenced():
+    """An indented block has no kind, so nothing would run it or say why not."""
+    for path in PAGES:
+        text = BLOCK.sub("", path.read_text())
+        indented = re.search(r"(?:\A|\n)[ \t]*\n( {4,}(?![-*] |\d+\. )\S.*)", text)
+        assert indented is None, f"{path.name}: fence '{indented[1].strip()}'"
 
 
 PYTHON = runnable("python")
@@ -211,6 +221,16 @@ def test_links_lead_somewhere():
             assert re.match(r"https?:", link) or (path.parent / link).exists(), (
                 f"{path.name}: no file {link}"
             )
+
+
+def test_pages_that_code_names_are_there():
+    """In docstrings, which the site shows, in comments and in messages."""
+    folders = ("mallocgame", "agents", "bindings", "benchmarks", "examples")
+    files = [path for folder in folders for path in (SOURCE_ROOT / folder).rglob("*")
+             if path.suffix in (".h", ".cc", ".py", ".pyi")]  # fmt: skip
+    named = {page for path in files for page in re.findall(r"docs/[\w/-]+\.md", path.read_text())}
+    assert len(named) > 10
+    assert not [page for page in sorted(named) if not (SOURCE_ROOT / page).exists()]
 
 
 @pytest.mark.weekly

@@ -87,6 +87,21 @@ def test_what_actions_save_is_their_reward(name, kind):
         state.apply(random.choice(state.legal_actions()))
 
 
+def test_backlog_reaches_to_the_end_of_the_last_booked_copy():
+    """As its text says: it is 0 before a copy is booked, and more right after."""
+    assert "end of the last booked copy" in dict(scalar_features())["backlog"]
+    game = mg.Game(mg.load_program("mlp_train_adam_b512.tpu_v5e"))
+    names = [feature for feature, _ in scalar_features()]
+    observer, state = mg.Observer(game), game.initial_state()
+    (scalars,) = [part for part in layout({}, game.num_actions) if part.name == "scalars"]
+    at = scalars.offset + names.index("backlog")
+    assert observer.observe(state)[at] == 0
+    while not observer.observe(state)[at]:
+        copies = len(state.plan().copies)
+        state.apply(mg.COPY if mg.COPY in state.legal_actions() else mg.DROP)
+    assert len(state.plan().copies) > copies
+
+
 @pytest.mark.parametrize("kind", ["time", "priority"])
 def test_prices(program, kind):
     game = mg.Game(program, game=kind)

@@ -46,10 +46,10 @@ def solve(
     out, for the solvers that start from games played at such prices: `rent` and `packing`.
 
     game: the game that solvers play which play one: "time" decides about accesses in the order of
-    time, "priority" places residences in the order of importance (docs/rules.md), "schedule"
-    decides the order of instructions and then does that (docs/schedule-game.md); its plan is of
-    `result.program`. None is "time", but "priority" for `egrl`, the game that an agent was trained
-    in, or the kind of the Game given.
+    time, "priority" places residences in the order of importance (docs/priority-game.md),
+    "schedule" decides the order of instructions and then does that (docs/schedule-game.md); its
+    plan is of `result.program`. None is "time", but "priority" for `egrl`, the game that an agent
+    was trained in, or the kind of the Game given.
     stop: asked some times a second; once it returns True, the solver ends with the best plan so
     far, and its status is "stopped" where it would have gone on.
     order: whether the order of instructions is searched too (docs/schedule.md). The plan is then of

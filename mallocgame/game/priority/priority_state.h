@@ -1,4 +1,5 @@
-// One position of the priority game: an arrangement so far. docs/rules.md states the rules.
+// One position of the priority game: an arrangement so far. docs/priority-game.md states the
+// rules.
 //
 // What is open are *runs*: accesses of one buffer that follow each other, not decided yet. At first
 // there is one run for each buffer, with all of its accesses. The game shows the most important

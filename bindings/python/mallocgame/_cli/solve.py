@@ -81,13 +81,13 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         "--game",
         choices=["time", "priority", "schedule"],
         help="what solvers play that play a game: time asks about accesses in the order of time, "
-        "order places residences in the order of importance, schedule decides the order of "
+        "priority places residences in the order of importance, schedule decides the order of "
         "instructions before (time; for a trained agent the game that it was trained in)",
     )
     command.add_argument(
         "--prices",
         choices=["lp"],
-        help="start rent and priority from games played at the lp bound's prices of space and "
+        help="start rent and packing from games played at the lp bound's prices of space and "
         "channel; they take up to a minute more and need highspy",
     )
     command.add_argument(
