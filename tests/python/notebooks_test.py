@@ -23,7 +23,18 @@ MAKER = make_notebooks()
 @pytest.mark.parametrize("name", MAKER.PAGES)
 def test_notebooks_are_those_of_their_pages(name):
     text = (MAKER.FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")
-    assert json.loads(text) == MAKER.notebook(MAKER.PAGES[name]), "python docs/make_notebooks.py"
+    made = MAKER.without_outputs(json.loads(text))
+    assert made == MAKER.notebook(MAKER.PAGES[name]), "python docs/make_notebooks.py --run"
+
+
+@pytest.mark.parametrize("name", MAKER.PAGES)
+def test_notebooks_have_code_and_what_it_prints(name):
+    """Where they are shown without being run, readers see what they do."""
+    cells = json.loads((MAKER.FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) >= 2 and any(cell["source"][0].startswith("import") for cell in code)
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert all(cell["outputs"] for cell in code if "print" in "".join(cell["source"]))
 
 
 @pytest.mark.parametrize("name", MAKER.PAGES)
