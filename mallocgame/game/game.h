@@ -81,7 +81,8 @@ struct GameOptions {
   // MainMemoryOf(program).total_bytes() counts it (schedule/main_memory.h). 0: what the program's
   // own order needs.
   int64_t main_bytes = 0;
-  // Smaller buffers stay in main memory, and the game does not ask about them; >= 0.
+  // Smaller buffers stay in main memory, and the game does not ask about them; >= 0. GameByDefault
+  // (search/game_variants.h) asks about smaller ones where they count.
   int64_t min_buffer_bytes = 16 << 10;
   bool paper_actions = false;  // leaves CopyEarly out
   // The share of the capacity that no residence may take, in [0, 1).

@@ -73,6 +73,12 @@ double WorthOfSmallBuffers(const Game& game) {
   return saved_ps / std::max(1.0, static_cast<double>(game.all_main_ps()));
 }
 
+std::shared_ptr<const Game> GameByDefault(const Game& game) {
+  constexpr double kLeastWorth = 0.01;
+  const bool small = WorthOfSmallBuffers(game) >= kLeastWorth;
+  return small ? GameOfSmallBuffers(game) : game.shared_from_this();
+}
+
 std::shared_ptr<const Game> GameWithoutLargest(const Game& game) {
   const Program& program = game.program();
   GameOptions options = game.options();

@@ -35,6 +35,10 @@ std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game);
 // their small buffers, too, are in fast memory. Negative if they take more.
 double WorthOfSmallBuffers(const Game& game);
 
+// The game that is played where nobody says how small a buffer it asks about: of small buffers too
+// where they are worth 1 % or more. Without them XLA's own plan may be out of reach.
+std::shared_ptr<const Game> GameByDefault(const Game& game);
+
 // The same game, but buffers that fill more than half of fast memory stay out of it, unless they
 // are required there. Null if there are none.
 std::shared_ptr<const Game> GameWithoutLargest(const Game& game);

@@ -223,7 +223,7 @@ SETTINGS = [
     {"neighbours": 0.5},
     {"neighbours": FAR},
     {"address_cells": -1},
-    {"min_buffer_bytes": None},
+    {"min_buffer_bytes": 0.5},
     {"min_buffer_bytes": "16 KiB"},
     {"keep_free": "half"},
     {"bytes_weight": None},

@@ -107,7 +107,7 @@ def test_scored_levels_have_a_best_plan():
     for split in ("validation", "test"):
         for level in mg.levels(split):
             program, hardware = level.load_program(), level.hardware()
-            greedy = mg.solve(program, "greedy", seconds=0, hardware=hardware)
+            greedy = mg.solve(level.game(), "greedy", seconds=0)
             assert greedy.report.latency_ps == level.greedy_ps
             plan = level.best_known_plan()
             assert plan is not None and mg.validate(program, plan, hardware).ok, level.name

@@ -212,3 +212,26 @@ def test_openspiel_plays_levels():
 
     game = pyspiel.load_game("mallocgame", {"program": LEVELS[0].name})
     assert game.game.hardware == LEVELS[0].hardware()
+
+
+def test_small_buffers_are_asked_about_where_they_count():
+    """In levels only if that is said, because their scores count from greedy without them."""
+    small = mg.load_program("wavernn_64steps_b8.tpu_v6e")
+    for kind in ("time", "priority", "schedule"):
+        assert mg.Game(small, game=kind).min_buffer_bytes == 512
+        assert mg.Game(small, game=kind, min_buffer_bytes=4096).min_buffer_bytes == 4096
+    assert mg.Game(mg.load_program("wavernn_64steps_b8.tpu_v4i")).min_buffer_bytes == 16384
+    level = next(one for one in mg.levels("validation") if one.name == "mixer_002.tpu_v6e@c40")
+    assert mg.Game(level.load_program(), hardware=level.hardware()).min_buffer_bytes == 512
+    (by_name,) = played(level.name)
+    for game in (level.game(), level.game(game="priority"), by_name.game):
+        assert game.min_buffer_bytes == 16384
+    assert level.game(min_buffer_bytes=512).min_buffer_bytes == 512
+
+
+def test_the_default_time_game_reaches_what_xla_reaches():
+    program = mg.load_program("wavernn_64steps_b8.tpu_v6e")
+    xla_ps = mg.simulate(program, program.xla_plan).latency_ps
+    with_large = mg.solve(mg.Game(program, min_buffer_bytes=16384), "exact", seconds=0)
+    assert with_large.status == "optimal" and with_large.report.latency_ps > xla_ps
+    assert mg.solve(program, "greedy", seconds=0).report.latency_ps < 0.7 * xla_ps

@@ -1,5 +1,16 @@
 #include "mallocgame/search/game_variants.h"
 
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mallocgame/game/state.h"
+#include "mallocgame/replay/files.h"
+#include "mallocgame/replay/program_file.h"
+#include "mallocgame/search/decoder.h"
+#include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
@@ -33,6 +44,68 @@ TEST_CASE("a game of the other kind differs in nothing else, and of its own kind
   REQUIRE(TimeGameOf(*order)->options() == game->options());
   REQUIRE(TimeGameOf(*game) == game);
   REQUIRE(PriorityGameOf(*order) == order);
+}
+
+// `plan` without the residences of buffers under `bytes`.
+Plan WithoutSmall(const Program& program, const Plan& plan, int64_t bytes) {
+  Plan kept = plan;
+  kept.residences.clear();
+  kept.copies.clear();
+  std::vector<ResidenceId> ids(plan.residences.size());
+  for (size_t r = 0; r < plan.residences.size(); ++r) {
+    if (program.buffer(plan.residences[r].buffer).size_bytes < bytes) continue;
+    ids[r] = ResidenceId(static_cast<int64_t>(kept.residences.size()));
+    kept.residences.push_back(plan.residences[r]);
+  }
+  for (Copy copy : plan.copies) {
+    copy.residence = ids[copy.residence.index()];
+    if (copy.residence.valid()) kept.copies.push_back(copy);
+  }
+  for (ResidenceId& r : kept.served_by)
+    if (r.valid()) r = ids[r.index()];
+  return kept;
+}
+
+TEST_CASE("by default a game asks about small buffers wherever XLA's plan lives on them") {
+  const std::filesystem::path folder = MALLOCGAME_SOURCE_DIR "/bindings/python/mallocgame/programs";
+  int programs = 0, small = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".mgp") continue;
+    const auto file = ParseProgramFile(*ReadFile(entry.path().string()));
+    REQUIRE(file.ok());
+    REQUIRE(file->xla_plan.has_value());
+    INFO(entry.path().stem().string());
+    const auto game = GameByDefault(**Game::Create(file->program, file->hardware, {}));
+    const int64_t least = game->options().min_buffer_bytes;
+    const auto latency = [&](const Plan& plan) {
+      const auto report = Simulate(game->cost_model(), plan);
+      REQUIRE(report.ok());
+      return static_cast<double>(report->latency_ps);
+    };
+    const double whole = latency(*file->xla_plan);
+    CHECK(latency(WithoutSmall(*file->program, *file->xla_plan, least)) <= 1.01 * whole);
+    ++programs;
+    small += least == kSmallBufferBytes;
+  }
+  CHECK(programs == 92);
+  CHECK(small == 9);
+}
+
+TEST_CASE("the default time game plays XLA's plan where nearly all depends on small buffers") {
+  const auto bytes = ReadFile(
+      MALLOCGAME_SOURCE_DIR "/bindings/python/mallocgame/programs/wavernn_64steps_b8.tpu_v6e.mgp");
+  const auto file = ParseProgramFile(*bytes);
+  REQUIRE(file.ok());
+  const auto least_of_play = [&](const std::shared_ptr<const Game>& game) {
+    State state(game);
+    PlayOn(state, ReadPlan(*game, *file->xla_plan));
+    return static_cast<double>(state.latency_ps());
+  };
+  const auto large = *Game::Create(file->program, file->hardware, {});
+  const double xla =
+      static_cast<double>(Simulate(large->cost_model(), *file->xla_plan)->latency_ps);
+  CHECK(least_of_play(large) > 1.29 * xla);
+  CHECK(least_of_play(GameByDefault(*large)) < 1.001 * xla);
 }
 
 }  // namespace

@@ -117,6 +117,7 @@ TEST_CASE("small buffers are worth what instructions save by them") {
   const auto game = *Game::Create(b.Build(), TestHardware(64 << 10));
   CHECK(WorthOfSmallBuffers(*game) == 0.2);
   CHECK(WorthOfSmallBuffers(*GameOfSmallBuffers(*game)) == 0);
+  CHECK(GameByDefault(*game)->options().min_buffer_bytes == kSmallBufferBytes);
 }
 
 TEST_CASE("prices that are given are tried beside the others, by priority too") {

@@ -12,7 +12,7 @@ from typing import Any
 from mallocgame import _arguments, programs
 from mallocgame._calibration import priced
 from mallocgame._core import Game, Hardware, Program
-from mallocgame._levels import Level, find_level
+from mallocgame._levels import MIN_BUFFER_BYTES, Level, find_level
 from mallocgame.errors import InvalidInputError
 
 Playable = str | os.PathLike[str] | Program | Level | Game
@@ -24,7 +24,7 @@ DEFAULTS: dict[str, Any] = {
     "candidates": 4,
     "bytes_weight": 1.0,
     "time_weight": 1.0,
-    "min_buffer_bytes": 16 << 10,
+    "min_buffer_bytes": None,
     "keep_free": 0.0,
     "main_bytes": None,
     "exact_stalls": False,
@@ -93,6 +93,8 @@ def _played(
                 f"hardware: found {hardware.name}, but level {program.name} has its own; "
                 "give its program, level.load_program()"
             )
+        if options.get("min_buffer_bytes") is None:
+            options = options | {"min_buffer_bytes": MIN_BUFFER_BYTES}
         return Played(
             program.name,
             _game(program.load_program(), program.hardware(), prices, options),

@@ -21,8 +21,20 @@ from mallocgame._levels.level_sets import BUNDLED, BUNDLED_SCHEDULE, LevelSet, l
 from mallocgame._levels.splits import SCHEDULE, SPLITS, Variant
 from mallocgame.errors import InvalidInputError
 
-__all__ = ["LEAST_GAIN", "SPLITS", "Level", "evenly", "find_level", "has_score", "levels"]
+__all__ = [
+    "LEAST_GAIN",
+    "MIN_BUFFER_BYTES",
+    "SPLITS",
+    "Level",
+    "evenly",
+    "find_level",
+    "has_score",
+    "levels",
+]
 
+# Games of levels ask about buffers of so many bytes and more, unless told otherwise: those in which
+# greedy has the latency that scores count from.
+MIN_BUFFER_BYTES = 16 << 10
 # Greedy's latency over the best known one. Below it a level has no score: it says nothing about
 # players, and its scores would be differences of picoseconds, many times enlarged.
 LEAST_GAIN = 1.005
@@ -92,7 +104,8 @@ class Level:
         return self.variant.of(Hardware.preset(features["hardware"]), features["peak_bytes"])
 
     def game(self, **options: Any) -> Game:
-        """Returns Game(program, hardware=..., **options)."""
+        """Returns Game(program, hardware=..., **options), of buffers from 16 KiB on by default."""
+        options = {"min_buffer_bytes": MIN_BUFFER_BYTES} | options
         return Game(self.load_program(), hardware=self.hardware(), **options)
 
     def best_known_plan(self) -> Plan | None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mallocgame._core import Game, Hardware, Program, all_main_plan, simulate
+from mallocgame._levels import MIN_BUFFER_BYTES
 from mallocgame._levels.splits import CAPACITIES, VARIANTS, Variant
 from mallocgame._solve import solve
 from mallocgame.bounds.bound import bound
@@ -86,7 +87,8 @@ def describe_variants(program: Program) -> dict[str, dict[str, int]]:
     found = {}
     for variant in VARIANTS:
         hardware = variant.of(program.hardware, least_bytes)
-        if not Game(program, hardware).initial_state().is_terminal():
+        game = Game(program, hardware, min_buffer_bytes=MIN_BUFFER_BYTES)
+        if not game.initial_state().is_terminal():
             greedy = greedy_ps(program, hardware)
             best = min(greedy, _best_ps(program, hardware))
             found[variant.text] = {"greedy_ps": greedy, "best_known_ps": best}
@@ -94,7 +96,7 @@ def describe_variants(program: Program) -> dict[str, dict[str, int]]:
 
 
 def _best_ps(program: Program, hardware: Hardware) -> int:
-    game = Game(program, hardware, game="priority")
+    game = Game(program, hardware, game="priority", min_buffer_bytes=MIN_BUFFER_BYTES)
     return min(
         solve(game, solver, seconds=0, evaluations=count).report.latency_ps
         for solver, count in _BEST_OF.items()
@@ -102,8 +104,9 @@ def _best_ps(program: Program, hardware: Hardware) -> int:
 
 
 def greedy_ps(program: Program, hardware: Hardware) -> int:
-    """Returns the latency of the solver greedy."""
-    return solve(program, "greedy", seconds=0, hardware=hardware).report.latency_ps
+    """Returns the latency of the solver greedy in the game of a level."""
+    game = Game(program, hardware, min_buffer_bytes=MIN_BUFFER_BYTES)
+    return solve(game, "greedy", seconds=0).report.latency_ps
 
 
 def _bound_ps(program: Program, hardware: Hardware) -> int:

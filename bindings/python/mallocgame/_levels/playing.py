@@ -25,7 +25,7 @@ from mallocgame._core import (
     write_file,
 )
 from mallocgame._jobs import Cluster, Workers, cores, run_jobs
-from mallocgame._levels import Level
+from mallocgame._levels import MIN_BUFFER_BYTES, Level
 from mallocgame._levels.judging import Run
 from mallocgame._levels.scores import Budget
 from mallocgame._solve import solve
@@ -216,7 +216,9 @@ def _load(job: _Job) -> Run | None:
 def _solve(task: _Task) -> tuple[bytes, dict[str, Any]]:
     """Returns the plan as JSON, and what the record of the run says beside its settings."""
     program, hardware = task.program, task.hardware
-    game = Game(program, hardware, seed=task.seed, game=task.player.game)
+    game = Game(
+        program, hardware, seed=task.seed, game=task.player.game, min_buffer_bytes=MIN_BUFFER_BYTES
+    )
     budget = task.budget
     result = solve(game, task.player.solver, budget.seconds, task.seed, evaluations=budget.games)
     verdict = validate(program, result.plan, hardware)

@@ -6,7 +6,8 @@ and the schedule game by gymnasium.make("mallocgame/ScheduleGame-v0",
 program="resnet50_b1.tpu_v4i").
 
 An action of the time game is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly; one of the priority game is
-5 * candidate + mode, of which 0 is Skip, 1 Late, 2 Early, 3 Preload and 4 Split (docs/rules.md).
+5 * candidate + mode, of which 0 is Skip, 1 Late, 2 Early, 3 Preload and 4 Split
+(docs/priority-game.md).
 The schedule game has 17 actions before these, which decide the order of instructions first: 0 to 15
 take a unit that is shown, 16 shows the next ones (docs/schedule-game.md).
 Which of them are legal is in info["action_mask"] and action_masks(). The reward is the share of the
@@ -70,7 +71,7 @@ class MallocGameEnv(gymnasium.Env):
     own. A Level or a Game has its own, and a Game its options.
     observation: "dict" of named parts, "flat" (the same numbers in one array), or "compact" (flat,
     without neighbours, occupancy and idle time; quick). All numbers are float32 in [-1, 1];
-    docs/train.md says what they mean.
+    docs/observations.md says what they mean.
     actions: "full", or "paper" without CopyEarly.
     game: "time", or "priority" for the priority game, which shows the `candidates` most important
     runs, or "schedule", which decides the order of instructions before.
@@ -104,7 +105,7 @@ class MallocGameEnv(gymnasium.Env):
         ticks_ahead: int = 8,
         ticks_per_column: int = 4,
         address_cells: int = 32,
-        min_buffer_bytes: int = 16 << 10,
+        min_buffer_bytes: int | None = None,
         keep_free: float = 0.0,
         main_bytes: int | None = None,
         exact_stalls: bool = False,

@@ -110,7 +110,7 @@ class VectorEnv(GymnasiumVectorEnv):
         ticks_ahead: int = 8,
         ticks_per_column: int = 4,
         address_cells: int = 32,
-        min_buffer_bytes: int = 16 << 10,
+        min_buffer_bytes: int | None = None,
         keep_free: float = 0.0,
         main_bytes: int | None = None,
         exact_stalls: bool = False,
