@@ -81,7 +81,8 @@ def of_solvers() -> dict[str, float]:
 
 def of_tuned() -> dict[str, float]:
     """What the compiler links."""
-    rows, figures = rows_of("tune_table_contended"), {}
+    rows = rows_of("tune_table_contended")
+    figures: dict[str, float] = {}
     for how in ("cold", "warm"):
         for name, heading in (("tuned", "speed-up"), ("calibrated", "calibrated")):
             speedups = column(rows, f"{heading} {how}")
@@ -130,6 +131,7 @@ def proven_share(name: str) -> float:
     for tick, pool in enumerate(program.pool_of):
         if pool >= 0 and len(pools[pool][2]) >= choices[tick]:
             cycles += min(row[2] for row in pools[pool][2]) * int(trips[tick])
+    assert program.xla_plan is not None, "bundled programs have one"
     xla = mg.simulate(program, program.xla_plan).latency_ps
     return 100 * cycles / program.hardware.clock_hz * 1e12 / xla
 

@@ -33,8 +33,8 @@ Mode ModeOf(Action action);
 struct Segment {
   AccessId first, last;  // `last` may be none in an OwnSegment
   Mode mode = Mode::kOpen;
-  // `held`, `lead` and `offset` are heeded by a packing only. If the residence is evicted, its bytes
-  // are held until the latest tick for that, if there is room.
+  // A packing alone heeds `held`, `lead` and `offset`. If the residence is evicted, its bytes are
+  // held until the latest tick for that, if there is room.
   bool held = false;
   // The bytes are reserved so long before the first access, if there is room; negative in what was
   // read from a plan whose residence begins later, as where a prefetch replaces a plain copy.
