@@ -54,9 +54,9 @@ absl::Status CheckInterval(const OffsetProblem& problem, size_t i) {
   MG_RETURN_IF_ERROR(CheckRange(name + ": min_offset", interval.min_offset, 0));
   MG_RETURN_IF_ERROR(CheckRange(name + ": alignment", interval.alignment, 1));
   MG_RETURN_IF_ERROR(CheckRange(name + ": offset", interval.given.value_or(0), 0));
-  if (interval.begin >= interval.end) {
+  if (interval.begin > interval.end) {
     return Refused(name, ": found times [", interval.begin, ", ", interval.end,
-                   "), allowed: an end above the begin");
+                   "), allowed: an end at or above the begin");
   }
   const int64_t more = problem.alignment / std::gcd(interval.alignment, problem.alignment);
   if (interval.alignment > kMaxBytes / more) {
@@ -84,9 +84,9 @@ absl::Status CheckProblem(const OffsetProblem& problem) {
 
 absl::Status CheckGaps(const OffsetInterval& interval) {
   for (const OffsetGap& gap : interval.gaps) {
-    if (gap.begin >= gap.end) {
+    if (gap.begin > gap.end) {
       return Refused("found a gap over the times [", gap.begin, ", ", gap.end,
-                     "), allowed: an end above the begin");
+                     "), allowed: an end at or above the begin");
     }
     if (gap.low < 0 || gap.low > gap.high || gap.high > interval.size) {
       return Refused("found a gap that takes the bytes [", gap.low, ", ", gap.high,

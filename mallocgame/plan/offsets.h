@@ -31,7 +31,7 @@ struct OffsetStep {
 // high. MiniMalloc calls these bytes the window of the gap.
 struct OffsetGap {
   int64_t begin = 0;
-  int64_t end = 0;  // > begin; what lies outside the interval says nothing
+  int64_t end = 0;  // >= begin; what lies outside the interval says nothing
   int64_t low = 0;  // 0 <= low <= high <= the interval's size
   int64_t high = 0;
   friend bool operator==(const OffsetGap&, const OffsetGap&) = default;
@@ -41,7 +41,7 @@ struct OffsetGap {
 // gaps; offset >= min_offset.
 struct OffsetInterval {
   int64_t begin = 0;
-  int64_t end = 0;         // > begin
+  int64_t end = 0;         // >= begin; it takes nothing if both are the same time
   int64_t size = 0;        // bytes, >= 0
   int64_t min_offset = 0;  // >= 0; need not be aligned
   // If not empty, how it comes to take all its bytes: the first step begins at `begin`, begins and

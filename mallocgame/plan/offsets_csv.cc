@@ -182,10 +182,9 @@ absl::StatusOr<OffsetInterval> ReadInterval(const Header& header, const Row& row
   MG_ASSIGN_OR_RETURN(const int64_t upper, row.Integer(Column::kUpper));
   MG_ASSIGN_OR_RETURN(interval.end, After(row, Column::kUpper, upper, header.inclusive));
   MG_ASSIGN_OR_RETURN(interval.size, row.Integer(Column::kSize));
-  if (interval.begin >= interval.end) {
-    return Bad(line, header.NameOf(Column::kLower), " ", interval.begin, " is ",
-               header.inclusive ? "above " : "not below ", header.NameOf(Column::kUpper), " ",
-               upper);
+  if (interval.begin > interval.end) {
+    return Bad(line, header.NameOf(Column::kLower), " ", interval.begin, " is above ",
+               header.NameOf(Column::kUpper), " ", upper);
   }
   if (interval.size < 0) return row.Bad(Column::kSize, ", allowed: 0 and above");
   MG_ASSIGN_OR_RETURN(interval.alignment, row.Integer(Column::kAlignment, 1));

@@ -3,7 +3,8 @@
 //
 //   id         a text of its own for each row, without commas
 //   lower      when the interval begins
-//   upper      when it ends: the first time at which it is no more
+//   upper      when it ends: the first time at which it is no more; if that is `lower`, it takes
+//              nothing, but has an offset within the capacity
 //   size       bytes
 //   alignment  what its offset is a multiple of (1)
 //   hint       a guess of its offset, or -1; neither we nor MiniMalloc make use of it
@@ -51,7 +52,7 @@ absl::Status CheckIds(absl::Span<const std::string> ids);
 // Skipped are a byte order mark, spaces around fields, and lines of nothing but spaces and commas.
 // Lines may end in CR LF; the last one need not end at all. InvalidArgument names the line and what
 // is wrong: a column that is missing or stands there twice, a field too many or too few, a field
-// that is no 64-bit integer, an id that occurs twice, lower >= upper, gaps that cannot be, a size
+// that is no 64-bit integer, an id that occurs twice, lower > upper, gaps that cannot be, a size
 // below 0, an alignment below 1, an offset below -1. ResourceExhausted: there are more than 2^20
 // intervals.
 absl::StatusOr<OffsetTable> OffsetsFromCsv(absl::string_view text);

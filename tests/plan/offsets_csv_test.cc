@@ -62,6 +62,8 @@ TEST_CASE("older names are read and kept, and with `end` all ends are inclusive"
   x.gaps = {{-4, -3}};
   CHECK(table.intervals == std::vector<OffsetInterval>{w, x});
   CHECK(OffsetsToCsv(table) == text);
+  CHECK(OffsetsToCsv(Read("buffer,begin,end,size\na,4,3,2\n")) ==
+        "buffer,begin,end,size\na,4,3,2\n");  // of no length
   // It is `end` that makes the difference, not `begin` or `start`.
   CHECK(Read("buffer_id,start,upper,size\na,0,4,2\n").intervals[0].end == 4);
   CHECK(Read("id,lower,end,size\na,4,4,2\n").intervals[0].end == 5);
@@ -142,11 +144,11 @@ TEST_CASE("malformed CSV is refused, and the message names the line") {
       {header + "a,0,1,\"2\"\n", "line 2: size"},
       {header + "a,0,1,9223372036854775808\n", "line 2: size"},
       {header + "a,0,1,-5\n", "line 2: size: found '-5'"},
-      {header + "a,1,1,5\n", "line 2: lower 1 is not below upper 1"},
+      {header + "a,1,0,5\n", "line 2: lower 1 is above upper 0"},
       {header + "a,x,1,5\n", "line 2: lower"},
       {header + " ,0,1,5\n", "line 2: id"},
       {header + "a,0,1,5\nb,0,1,5\n a,0,1,5\n", "line 4: id 'a' stands there twice"},
-      {"buffer,begin,end,size\na,5,4,1\n", "line 2: begin 5 is above end 4"},
+      {"buffer,begin,end,size\na,5,3,1\n", "line 2: begin 5 is above end 3"},
       {"id,lower,end,size\na,0,9223372036854775807,5\n", "line 2: end"},
       {"id,lower,upper,size,alignment\na,0,1,5,0\n", "line 2: alignment: found '0'"},
       {"id,lower,upper,size,hint\na,0,1,5,x\n", "line 2: hint: found 'x'"},
@@ -161,10 +163,10 @@ TEST_CASE("malformed CSV is refused, and the message names the line") {
       {gaps + "a,0,9,5,3-4@1:\n", "line 2: gaps"},
       {gaps + "a,0,9,5,3-4@1:2:3\n", "line 2: gaps"},
       {gaps + "a,0,9,5,3-4 @1:2\n", "line 2: gaps"},
-      {gaps + "a,0,9,5,3-3\n", "line 2: gaps: found a gap over the times [3, 3)"},
+      {gaps + "a,0,9,5,3-2\n", "line 2: gaps: found a gap over the times [3, 2)"},
       {gaps + "a,0,9,5,3-4@2:6\n", "line 2: gaps: found a gap that takes the bytes [2, 6)"},
       {gaps + "a,0,9,5,3-6 5-7\n", "line 2: gaps: found two gaps at the time 5"},
-      {old + "a,0,9,5,3-2\n", "line 2: gaps"},
+      {old + "a,0,9,5,3-1\n", "line 2: gaps"},
       {old + "a,0,9,5,3-9223372036854775807\n", "line 2: gaps"},
       {header + std::string(1 << 20, 'x'), "line 2"},
       {header + "a" + std::string(1 << 20, ','), "line 2"},
