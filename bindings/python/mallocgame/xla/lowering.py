@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mallocgame._address_space import check_address_space
+from mallocgame.by_name import in_a_line
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import missing_extra
 from mallocgame.xla.stablehlo import attribute
@@ -56,10 +57,7 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
                 f"{name}: it calls back into Python ({names}), which JAX can't lower for a TPU "
                 "that isn't there; leave callbacks and jax.debug.print out of what is captured"
             ) from error
-        message = str(error).strip().splitlines()
-        raise InvalidInputError(
-            f"{name}: JAX can't lower it: {type(error).__name__}: {message[0] if message else ''}"
-        ) from error
+        raise InvalidInputError(f"{name}: JAX can't lower it: {in_a_line(error)}") from error
     replicas = attribute(text, "num_replicas")
     if replicas != 1:
         raise InvalidInputError(
