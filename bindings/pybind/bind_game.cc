@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "bindings/pybind/arguments.h"
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/game/asked.h"
 #include "mallocgame/game/mode.h"
@@ -250,9 +251,9 @@ void BindGame(py::module_& module) {
   module.attr("SCHEDULE_RULES_VERSION") = kScheduleRulesVersion;
   module.attr("MAX_SCHEDULE_CANDIDATES") = kMaxScheduleCandidates;
 
-  py::class_<GameHandle, std::shared_ptr<GameHandle>>(module, "Game",
-                                                      "A program, a hardware and options. "
-                                                      "Immutable: threads may share it.")
+  ShareCopies(py::class_<GameHandle, std::shared_ptr<GameHandle>>(
+                  module, "Game",
+                  "A program, a hardware and options. Immutable: threads and copies share it."))
       .def(
           py::init([](const std::shared_ptr<ProgramHandle>& program,
                       const std::optional<Hardware>& hardware, const std::string& actions,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/pickling.h"
 #include "bindings/pybind/placement_handle.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/base/worker_pool.h"
@@ -196,7 +197,8 @@ void BindPlacement(py::module_& module) {
       "map fitted. best_ps: for each evaluation the least latency so far of maps that fit, as an "
       "int64 array, 0 as long as there is none.");
 
-  py::class_<Hierarchy>(module, "Hierarchy", "A chip with several memories, the fastest first.")
+  ShareCopies(py::class_<Hierarchy>(module, "Hierarchy",
+                                    "A chip with several memories, the fastest first."))
       .def(py::init(&MakeHierarchy), py::arg("name"), py::arg("levels"),
            py::arg("flops_per_second"), py::arg("engines") = 1, py::arg("staging_bytes") = 0,
            "levels: 2 to 8 tuples (name, capacity_bytes, bytes_per_second), the fastest first. "
@@ -224,10 +226,10 @@ void BindPlacement(py::module_& module) {
                                  saved[3].cast<int64_t>(), saved[4].cast<int64_t>());
           }));
 
-  py::class_<PlacementHandle>(module, "Placement",
-                              "The placement problem of a program. A map gives one level to the "
-                              "weights and one to the activations of each node: uint8 [num_nodes, "
-                              "2].")
+  ShareCopies(py::class_<PlacementHandle>(
+                  module, "Placement",
+                  "The placement problem of a program. A map gives one level to the weights and "
+                  "one to the activations of each node: uint8 [num_nodes, 2]."))
       .def(py::init(&PlacementOn), py::arg("program").none(false), py::arg("hierarchy"),
            "InvalidInputError if the last level does not hold the program, or there is nothing to "
            "place.")

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/program/calibrate.h"
@@ -126,8 +127,9 @@ Hardware Replaced(const Hardware& hardware, const py::kwargs& fields) {
 }
 
 void BindHardware(py::module_& module) {
-  py::class_<Hardware>(module, "Hardware",
-                       "The machine: two memories and the rates that turn work into time.")
+  ShareCopies(
+      py::class_<Hardware>(module, "Hardware",
+                           "The machine: two memories and the rates that turn work into time."))
       .def_property_readonly("name", [](const Hardware& h) { return Text(h.name); })
       .def_readonly("fast_bytes", &Hardware::fast_bytes, "The capacity of fast memory in bytes.")
       .def_readonly("alignment_bytes", &Hardware::alignment_bytes,
@@ -304,7 +306,7 @@ void BindProgram(py::module_& module) {
       "A scheduled program, the hardware that it was compiled for, and XLA's own plan if it is "
       "known.");
   BindSchedule(program_class);
-  program_class
+  ShareCopies(program_class)
       .def_property_readonly("name",
                              [](const ProgramHandle& p) { return Text(p.program().name()); })
       .def_property_readonly("hardware", [](const ProgramHandle& p) { return p.file.hardware; })

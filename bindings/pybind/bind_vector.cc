@@ -86,9 +86,7 @@ class PyEnvironment {
 
   py::tuple Reset(std::optional<uint64_t> seed) {
     environment_.Reset(seed);
-    py::dict info = Info();
-    info[program_name_] = names_[environment_.game_index()];
-    return py::make_tuple(Observation(), std::move(info));
+    return py::make_tuple(Observation(), Info());
   }
 
   py::tuple Step(py::handle given) {
@@ -102,12 +100,7 @@ class PyEnvironment {
     const int64_t all_main_ps = position.game().all_main_ps();
     const double reward =
         all_main_ps == 0 ? 0.0 : static_cast<double>(*saved) / static_cast<double>(all_main_ps);
-    py::dict info = Info();
-    if (position.IsTerminal()) {
-      info["latency_ps"] = position.latency_ps();
-      info[program_name_] = names_[environment_.game_index()];
-    }
-    return py::make_tuple(Observation(), reward, position.IsTerminal(), false, std::move(info));
+    return py::make_tuple(Observation(), reward, position.IsTerminal(), false, Info());
   }
 
   PointRow Point() const { return RowOf(environment_.point()); }
@@ -133,9 +126,12 @@ class PyEnvironment {
     std::vector<Py_intptr_t> shape;
   };
 
+  // It has the same keys at each step, because recorders of others make a column of each.
   py::dict Info() const {
     py::dict info;
     info[mask_name_] = Mask();
+    info[latency_name_] = int64_(environment_.position().latency_ps());
+    info[program_name_] = names_[environment_.game_index()];
     return info;
   }
 
@@ -156,8 +152,9 @@ class PyEnvironment {
   std::vector<Part> parts_;
   std::vector<Py_intptr_t> size_, actions_;
   py::dtype float32_ = py::dtype::of<float>(), int8_ = py::dtype::of<int8_t>();
+  py::object int64_ = py::module_::import("numpy").attr("int64");  // TorchRL reads numbers of NumPy
   std::vector<py::str> names_;
-  py::str mask_name_{"action_mask"}, program_name_{"program"};
+  py::str mask_name_{"action_mask"}, latency_name_{"latency_ps"}, program_name_{"program"};
 };
 
 // The numbers of an array, which must have exactly this type and shape, and be writeable unless
@@ -202,7 +199,8 @@ class EnvironmentBatch {
     options.threads = threads;
     batch_ = ValueOrRaise(VectorEnv::Create(ListOf(games, settings), count, options));
   }
-  EnvironmentBatch(const EnvironmentBatch&) = delete;
+  explicit EnvironmentBatch(const EnvironmentBatch& other)
+      : handles_(other.handles_), batch_(other.Alone([&] { return other.batch_->Clone(); })) {}
   EnvironmentBatch& operator=(const EnvironmentBatch&) = delete;
   ~EnvironmentBatch() {
     if (turn_->Torn()) {  // not even fit to be destroyed
@@ -347,6 +345,9 @@ void BindVector(py::module_& module) {
                             "One game after the other, with observations; "
                             "mallocgame.MallocGameEnv wraps it.")
       .def("__reduce_ex__", RefusePickling("pickle the MallocGameEnv that has it"))
+      .def(
+          "fork", [](const PyEnvironment& e) { return std::make_unique<PyEnvironment>(e); },
+          "Another one, which goes on from here and shares the games.")
       .def(py::init<const GameHandles&, const ObservationSettings&, bool,
                     const std::vector<std::string>&>(),
            py::arg("games"), py::arg("settings"), py::arg("as_dict"), py::arg("names"),
@@ -375,6 +376,9 @@ void BindVector(py::module_& module) {
       "Environments that are stepped together and write into the caller's arrays; "
       "mallocgame.VectorEnv wraps it.")
       .def("__reduce_ex__", RefusePickling("pickle the VectorEnv that has it"))
+      .def(
+          "fork", [](const EnvironmentBatch& b) { return std::make_unique<EnvironmentBatch>(b); },
+          "Another one, which goes on from here and shares the games.")
       .def(py::init<const GameHandles&, int, const ObservationSettings&, const std::string&, bool,
                     int>(),
            py::arg("games"), py::arg("num_envs"), py::arg("settings"), py::arg("autoreset_mode"),

@@ -43,6 +43,10 @@ Environment::Environment(std::shared_ptr<const GameList> games, std::optional<si
   Reset(0);
 }
 
+Environment::Environment(const Environment& other)
+    : games_(other.games_), fixed_(other.fixed_), seed_(other.seed_), episode_(other.episode_),
+      index_(other.index_), position_(other.position_->Clone()) {}
+
 void Environment::Reset(std::optional<uint64_t> seed) {
   if (seed.has_value()) {
     seed_ = *seed;

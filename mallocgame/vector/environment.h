@@ -64,6 +64,10 @@ class Environment {
   // Begins as Reset(0) does. With `fixed` it plays only that game of the list.
   explicit Environment(std::shared_ptr<const GameList> games,
                        std::optional<size_t> fixed = std::nullopt);
+  // A fork: it goes on from where `other` is, and shares the games.
+  Environment(const Environment& other);
+  Environment(Environment&&) = default;
+  Environment& operator=(Environment&&) = default;
 
   // Begins an episode: the first one of `seed`, or without `seed` the next one of the seed it has.
   void Reset(std::optional<uint64_t> seed = std::nullopt);

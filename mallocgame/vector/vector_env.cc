@@ -34,19 +34,24 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Create(std::shared_ptr<con
     return absl::InvalidArgumentError(
         absl::StrCat("threads: found ", options.threads, ", allowed: 0 to ", kMaxThreads));
   }
-  return std::unique_ptr<VectorEnv>(
-      new VectorEnv(std::move(games), count, options, ThreadCount(options.threads, count)));
-}
-
-VectorEnv::VectorEnv(std::shared_ptr<const GameList> games, int count,
-                     const VectorEnvOptions& options, int threads)
-    : games_(std::move(games)), options_(options), pool_(threads) {
-  environments_.reserve(count);
+  std::vector<Environment> environments;
+  environments.reserve(count);
   for (int i = 0; i < count; ++i) {
     std::optional<size_t> fixed;
-    if (options_.order == GameOrder::kFixed) fixed = i % games_->size();
-    environments_.emplace_back(games_, fixed);
+    if (options.order == GameOrder::kFixed) fixed = i % games->size();
+    environments.emplace_back(games, fixed);
   }
+  return std::unique_ptr<VectorEnv>(new VectorEnv(std::move(games), std::move(environments),
+                                                  options, ThreadCount(options.threads, count)));
+}
+
+VectorEnv::VectorEnv(std::shared_ptr<const GameList> games, std::vector<Environment> environments,
+                     const VectorEnvOptions& options, int threads)
+    : games_(std::move(games)), options_(options), environments_(std::move(environments)),
+      pool_(threads) {}
+
+std::unique_ptr<VectorEnv> VectorEnv::Clone() const {
+  return std::unique_ptr<VectorEnv>(new VectorEnv(games_, environments_, options_, threads()));
 }
 
 void VectorEnv::ForEach(const std::function<void(int, int)>& body) {

@@ -66,6 +66,9 @@ class VectorEnv {
                                                            int count,
                                                            const VectorEnvOptions& options);
 
+  // A fork: it goes on from where this one is, with threads of its own.
+  std::unique_ptr<VectorEnv> Clone() const;
+
   int count() const { return static_cast<int>(environments_.size()); }
   int threads() const { return pool_.threads(); }
   const GameList& games() const { return *games_; }
@@ -89,8 +92,8 @@ class VectorEnv {
   absl::Status Step(absl::Span<const int64_t> actions, const StepBuffers& out);
 
  private:
-  VectorEnv(std::shared_ptr<const GameList> games, int count, const VectorEnvOptions& options,
-            int threads);
+  VectorEnv(std::shared_ptr<const GameList> games, std::vector<Environment> environments,
+            const VectorEnvOptions& options, int threads);
 
   void ForEach(const std::function<void(int, int)>& body);
   absl::Status CheckAction(int i, int64_t action) const;

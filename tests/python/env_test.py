@@ -107,6 +107,8 @@ def test_it_is_the_game(program, kind, settings, actions):
         action = random_action(mask, chance)
         observation, reward, terminated, truncated, info = env.step(action)
         assert reward == state.apply(action) and not truncated
+        assert list(info) == ["action_mask", "latency_ps", "program"]
+        assert (info["latency_ps"], info["program"]) == (state.latency_ps, program)
         total += reward
     assert state.is_terminal() and not info["action_mask"].any()
     report = mg.simulate(env.unwrapped.game.program, env.unwrapped.state.plan())

@@ -678,6 +678,8 @@ class Environment:
         """Returns a copy of the state."""
     def point(self) -> tuple[int, int, bytes]:
         """Returns where it is: seed, episode of that seed, and its actions so far."""
+    def fork(self) -> Environment:
+        """Returns another one, which goes on from here and shares the games."""
     def resume(self, point: tuple[int, int, bytes]) -> None:
         """Goes on from a point of an environment with the same games.
 
@@ -732,6 +734,8 @@ class EnvironmentBatch:
         """Returns a copy of the state of one environment."""
     def game_indices(self) -> NDArray[np.int32]:
         """Returns for each environment the index of the game that it plays."""
+    def fork(self) -> EnvironmentBatch:
+        """Returns another one, which goes on from here and shares the games."""
     def points(self) -> list[tuple[int, int, bytes]]:
         """Returns where each is: seed, episode of that seed, and its actions so far."""
     def resume(

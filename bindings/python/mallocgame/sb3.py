@@ -5,9 +5,9 @@
 
     model = MaskablePPO("MlpPolicy", SB3VecEnv(64, "wavernn_64steps_b8.tpu_v4i", game="priority"))
 
-It needs stable-baselines3. MaskablePPO finds the masks of legal actions by itself. Each info of an
-episode's end has `program`, `latency_ps`, `terminal_observation` and, as VecMonitor's, `episode`
-with return "r", length "l" and time "t" in seconds.
+It needs stable-baselines3. MaskablePPO finds the masks of legal actions by itself. Each info has
+`program`, `latency_ps` and `TimeLimit.truncated`, that of an episode's end `terminal_observation`
+too and, as VecMonitor's, `episode` with return "r", length "l" and time "t" in seconds.
 """
 
 import time
@@ -50,7 +50,7 @@ class SB3VecEnv(VecEnv):
         """Begins an episode everywhere, of the seeds that seed() has given."""
         given = any(seed is not None for seed in self._seeds)
         observations, info = self.vector.reset(seed=list(self._seeds) if given else None)
-        self.reset_infos = [{"program": name} for name in info["program"]]
+        self.reset_infos = _infos(info)
         self._returns[:], self._lengths[:] = 0.0, 0
         self._reset_seeds()
         self._reset_options()
@@ -65,21 +65,22 @@ class SB3VecEnv(VecEnv):
         observations, rewards, ended, _, info = self.vector.step(self._actions)
         self._returns += rewards
         self._lengths += 1
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        infos = _infos(info)
+        for one in infos:
+            one["TimeLimit.truncated"] = False
         for i in np.flatnonzero(ended):
             final = info["final_info"]
-            infos[i] = {
+            self.reset_infos[i] = {name: infos[i][name] for name in ("program", "latency_ps")}
+            infos[i] |= {
                 "program": final["program"][i],
                 "latency_ps": int(final["latency_ps"][i]),
                 "terminal_observation": info["final_obs"][i],
-                "TimeLimit.truncated": False,
                 "episode": {
                     "r": float(self._returns[i]),
                     "l": int(self._lengths[i]),
                     "t": round(time.monotonic() - self._begin, 6),
                 },
             }
-            self.reset_infos[i] = {"program": info["program"][i]}
         self._returns[ended], self._lengths[ended] = 0.0, 0
         return observations, rewards.astype(np.float32), ended, infos
 
@@ -131,3 +132,12 @@ class SB3VecEnv(VecEnv):
     def _get_indices(self, indices: Any) -> Iterable[int]:
         found: Iterable[int] = super()._get_indices(indices)
         return found
+
+
+def _infos(info: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns what VectorEnv's info says of each environment."""
+    latencies_ps = info["latency_ps"].tolist()
+    return [
+        {"program": name, "latency_ps": latency_ps}
+        for name, latency_ps in zip(info["program"], latencies_ps, strict=True)
+    ]

@@ -16,6 +16,7 @@ reward="score" a return is the score of the plan on its level. Episodes end by t
 is truncated.
 """
 
+import copy
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +38,7 @@ register()
 class LegalActions(gymnasium.spaces.Discrete):
     """A Discrete whose sample() without a mask draws among the actions that are legal now.
 
-    A copy of it is a plain Discrete.
+    A copy of it alone is a plain Discrete; a copy of its environment has its own.
     """
 
     def __init__(self, environment: Environment, count: int) -> None:
@@ -59,14 +60,19 @@ class LegalActions(gymnasium.spaces.Discrete):
         own = {key: value for key, value in self.__dict__.items() if key != "_environment"}
         return gymnasium.spaces.Discrete, (int(self.n),), own
 
+    def of(self, environment: Environment) -> "LegalActions":
+        """Returns the space of another environment, which draws on from where this one is."""
+        twin = LegalActions(environment, int(self.n))
+        twin.__dict__.update(copy.deepcopy(self).__dict__)
+        return twin
+
 
 class MallocGameEnv(gymnasium.Env):
     """One game after the other.
 
     program: a bundled name, the name of a level, a .mgp path, a Program, a Level, a Game, or a
     sequence of them. Of a sequence each episode draws one; there is no other chance. reset(seed=s)
-    makes the episodes from then on those of s. info["program"] of reset() and of the last step()
-    names it.
+    makes the episodes from then on those of s.
     hardware: of programs; a Hardware, the name of a preset or a JSON path; None is the program's
     own. A Level or a Game has its own, and a Game its options.
     observation: "dict" of named parts, "flat" (the same numbers in one array), or "compact" (flat,
@@ -81,6 +87,11 @@ class MallocGameEnv(gymnasium.Env):
     prices: "compiler", those that the program has, or "calibrated", as calibrated() makes them.
     reward: "saved", the share of the all-main latency; or "score", of levels only (docs/levels.md).
     render_mode: "ansi" (text) or "rgb_array" (a picture of fast memory, time by address).
+
+    info has the same keys after reset() and after each step: action_mask, int8 [actions], what is
+    legal; latency_ps, with everything undecided in main memory, at the end the plan's; program, the
+    name of what is played. copy.deepcopy() makes a fork, which goes on from here and shares what
+    never changes.
 
     InvalidInputError: a setting or a seed is out of range. step raises InvalidActionError for an
     illegal action and GameOverError after the end, and changes nothing then.
@@ -156,6 +167,15 @@ class MallocGameEnv(gymnasium.Env):
         self._step = self._environment.step if self._scores is None else self._scored_step
         self.observation_space = self._layout.space
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "MallocGameEnv":
+        fork = type(self).__new__(type(self))
+        memo[id(self)] = fork
+        memo[id(self.observation_space)] = self.observation_space
+        memo[id(self._environment)] = forked = self._environment.fork()
+        memo[id(self.action_space)] = self.action_space.of(forked)
+        fork.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return fork
+
     def __getstate__(self) -> dict[str, Any]:
         """What it was made of, and its actions since the episode began."""
         made = {"_environment", "_step", "observation_space"}
@@ -187,7 +207,7 @@ class MallocGameEnv(gymnasium.Env):
         return result
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Decides. At the end info["latency_ps"] is the plan's latency."""
+        """Decides."""
         return self._step(action)
 
     def _scored_step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:

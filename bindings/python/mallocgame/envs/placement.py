@@ -30,9 +30,10 @@ class PlacementEnv(gymnasium.Env):
 
     An action is integers [2 * nodes]: weights and activations of node 0, of node 1 and so on. The
     observation is the graph, always the same (node_features float32 [nodes, features], edge_index
-    int32 [2, edges]). info of a step has latency_ps, moved (the share of bytes that had to move)
-    and map (as it is carried out); that of a reset has baseline_ps and baseline_map. step raises
-    InvalidActionError for a map that is none, and GameOverError without a reset.
+    int32 [2, edges]). info has latency_ps, moved (the share of bytes that had to move) and map (as
+    it is carried out) of the step's map, or after reset() of the baseline's, and always baseline_ps
+    and baseline_map. step raises InvalidActionError for a map that is none, and GameOverError
+    without a reset.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it for instances)
@@ -84,10 +85,8 @@ class PlacementEnv(gymnasium.Env):
         _arguments.reset_options(options)
         super().reset(seed=_arguments.seed(seed))
         self._running = True
-        info = {
-            "baseline_ps": self.placement.baseline_ps,
-            "baseline_map": self.placement.baseline_map,
-        }
+        placement = self.placement
+        info = self._info(placement.baseline_ps, 0.0, placement.baseline_map)
         return self._observation(), info
 
     def step(self, action: np.ndarray) -> tuple[dict, float, bool, bool, dict[str, Any]]:
@@ -104,8 +103,17 @@ class PlacementEnv(gymnasium.Env):
         chosen = np.ascontiguousarray(levels.reshape(-1, 2), np.uint8)
         latency_ps, moved, reward = self.placement.evaluate(chosen)
         self._running = False
-        info = {"latency_ps": latency_ps, "moved": moved, "map": self.placement.rectify(chosen)}
+        info = self._info(latency_ps, moved, self.placement.rectify(chosen))
         return self._observation(), reward, True, False, info
+
+    def _info(self, latency_ps: int, moved: float, levels: np.ndarray) -> dict[str, Any]:
+        return {
+            "latency_ps": np.int64(latency_ps),
+            "moved": np.float64(moved),
+            "map": levels,
+            "baseline_ps": np.int64(self.placement.baseline_ps),
+            "baseline_map": self.placement.baseline_map,
+        }
 
     def _observation(self) -> dict[str, np.ndarray]:
         return {name: array.copy() for name, array in self._graph.items()}

@@ -38,9 +38,9 @@ class Scores:
         levels = [one.level for one in games if one.level is not None]
         greedy = np.log([float(level.greedy_ps or 1) for level in levels])
         best = np.log([float(level.best_known_ps or 1) for level in levels])
-        self.all_main_ps = np.array([one.game.all_main_ps for one in games], np.int64)
+        all_main_ps = np.array([one.game.all_main_ps for one in games], np.int64)
         self._unit = greedy - best
-        self._constant = (greedy - np.log(self.all_main_ps)) / self._unit
+        self._constant = (greedy - np.log(all_main_ps)) / self._unit
 
     def rewards(
         self,

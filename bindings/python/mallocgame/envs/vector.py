@@ -3,6 +3,7 @@
 It is a Gymnasium VectorEnv that does what SyncVectorEnv does, faster.
 """
 
+import copy
 import os
 import weakref
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from mallocgame.plots.position import picture
 # What VectorEnv._begin makes.
 _MADE = {
     "_all",
+    "_all_main_ps",
     "_batch",
     "_final",
     "_latency_ps",
@@ -45,7 +47,8 @@ class LegalActionsOfAll(MultiDiscrete):
     """A MultiDiscrete whose sample() without a mask draws among the actions that are legal now.
 
     mask: as gymnasium's, or an array [num_envs, actions], as VectorEnv.action_masks() returns it.
-    Where no action is legal, it draws among all. A copy of it is a plain MultiDiscrete.
+    Where no action is legal, it draws among all. A copy of it alone is a plain MultiDiscrete; a
+    copy of its environment has its own.
     """
 
     def __init__(self, environment: "VectorEnv", actions: int) -> None:
@@ -71,6 +74,13 @@ class LegalActionsOfAll(MultiDiscrete):
     def __reduce__(self) -> tuple[Any, ...]:
         own = {key: value for key, value in self.__dict__.items() if key != "_environment"}
         return MultiDiscrete, (self.nvec,), own
+
+    def of(self, environment: "VectorEnv") -> "LegalActionsOfAll":
+        """Returns the space of another environment, which draws on from where this one is."""
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(copy.deepcopy(self).__dict__)
+        twin._environment = weakref.ref(environment)
+        return twin
 
 
 class VectorEnv(GymnasiumVectorEnv):
@@ -189,12 +199,25 @@ class VectorEnv(GymnasiumVectorEnv):
         self._observations, self._masks = self._new_arrays()
         self._latency_ps = np.zeros(num_envs, np.int64)
         self._playing = self._batch.game_indices()
+        self._all_main_ps = np.array([game.all_main_ps for game in self.games], np.int64)
         self._rewards = np.zeros(num_envs)
         self._terminated = np.zeros(num_envs, np.bool_)
         self._truncated = np.zeros(num_envs, np.bool_)
         same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._final = self._new_arrays() if same_step else None
         self._returned = self._layout.of(self._observations)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "VectorEnv":
+        fork = type(self).__new__(type(self))
+        memo[id(self)] = fork
+        for space in (self.observation_space, self.single_observation_space):
+            memo[id(space)] = space
+        memo[id(self.action_space)] = self.action_space.of(fork)
+        memo[id(self._batch)] = self._batch.fork()
+        own = {name: value for name, value in self.__dict__.items() if name != "_returned"}
+        fork.__dict__.update(copy.deepcopy(own, memo))
+        fork._returned = fork._layout.of(fork._observations)  # the same memory
+        return fork
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made of, and the actions of each environment since its episode began."""
@@ -228,20 +251,15 @@ class VectorEnv(GymnasiumVectorEnv):
         self._playing = self._batch.game_indices()
         self._over = self._over & ~begun
         self._any_over = bool(self._over.any())
-        info = {
-            "action_mask": np.where(begun[:, None], masks, np.int8(0)),
-            "_action_mask": begun.copy(),
-            **self._programs(self._playing, begun),
-        }
-        return self._returned, info
+        return self._returned, self._info(masks.copy(), begun, self._latency_ps)
 
     def step(
         self, actions: np.ndarray
     ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Steps all environments.
 
-        info is as SyncVectorEnv's: action_mask, latency_ps of those that ended, final_obs and
-        final_info.
+        info is as SyncVectorEnv's: that of each environment (MallocGameEnv), and with SAME_STEP, as
+        soon as one has ended, final_obs and final_info.
         """
         chosen = _arguments.integers(actions)
         if chosen is None or chosen.shape != (self.num_envs,):
@@ -268,52 +286,61 @@ class VectorEnv(GymnasiumVectorEnv):
         )
         if self.copy:
             self._use(observations, masks)
-        info = {
-            "action_mask": masks.copy() if self.copy else masks,
-            "_action_mask": self._all.copy(),
-        }
         if self._scores is not None:
             rewards[:] = self._scores.rewards(
                 self._playing, before_ps, self._latency_ps, terminated
             )
             if self.autoreset_mode == AutoresetMode.NEXT_STEP:
                 rewards[self._over] = 0.0
-        any_ended = bool(terminated.any())
+        any_ended, ended_in = bool(terminated.any()), self._playing
         if any_ended or self._any_over:
-            if any_ended or self.autoreset_mode == AutoresetMode.NEXT_STEP:
-                self._tell_ends(info, terminated)
+            self._playing = self._batch.game_indices()
             self._over, self._any_over = terminated.copy(), any_ended
+        masks = masks.copy() if self.copy else masks
+        if self._final is None or not any_ended:
+            info = self._info(masks, self._all, self._latency_ps)
+        else:
+            begun_ps = self._all_main_ps[self._playing]
+            latency_ps = np.where(terminated, begun_ps, self._latency_ps)
+            info = self._info(masks, self._all, latency_ps) | self._final_info(terminated, ended_in)
         return self._returned, rewards, terminated, truncated, info
 
-    def _tell_ends(self, info: dict[str, Any], terminated: np.ndarray) -> None:
-        begun, ended_in = self._over, self._playing  # begun is of NEXT_STEP only
-        self._playing = self._batch.game_indices()
-        if self._final is None:
-            if terminated.any():
-                info.update(self._latencies(terminated))
-            info.update(self._programs(self._playing, terminated | begun))
-            return
-        info.update(self._programs(self._playing, terminated))
+    def _info(
+        self,
+        masks: np.ndarray,
+        which: np.ndarray,
+        latency_ps: np.ndarray,
+        playing: np.ndarray | None = None,
+    ) -> dict[str, Any]:
+        """Returns the info of some environments. It is given the masks."""
+        names = self._names[self._playing if playing is None else playing]
+        if which is not self._all:
+            masks[~which] = 0
+            latency_ps, names = np.where(which, latency_ps, 0), np.where(which, names, None)
+        elif self.copy:
+            latency_ps = latency_ps.copy()
+        return {
+            "action_mask": masks,
+            "_action_mask": which.copy(),
+            "latency_ps": latency_ps,
+            "_latency_ps": which.copy(),
+            "program": names,
+            "_program": which.copy(),
+        }
+
+    def _final_info(self, terminated: np.ndarray, ended_in: np.ndarray) -> dict[str, Any]:
+        """Returns what SAME_STEP tells of the episodes that have ended, and of what they played."""
+        assert self._final is not None
         observations, masks = self._final
         final = np.full(self.num_envs, None, dtype=object)
         for i in np.flatnonzero(terminated):
             final[i] = self._layout.of(observations[i].copy())
-        masks = masks.copy()
-        masks[~terminated] = 0
-        info.update(final_obs=final, _final_obs=terminated.copy(), _final_info=terminated.copy())
-        info["final_info"] = {
-            "action_mask": masks,
-            "_action_mask": terminated.copy(),
-            **self._latencies(terminated),
-            **self._programs(ended_in, terminated),
+        return {
+            "final_obs": final,
+            "_final_obs": terminated.copy(),
+            "final_info": self._info(masks.copy(), terminated, self._latency_ps, ended_in),
+            "_final_info": terminated.copy(),
         }
-
-    def _latencies(self, ended: np.ndarray) -> dict[str, Any]:
-        return {"latency_ps": np.where(ended, self._latency_ps, 0), "_latency_ps": ended.copy()}
-
-    def _programs(self, playing: np.ndarray, which: np.ndarray) -> dict[str, Any]:
-        """Returns the names of what some environments play, as an info has them."""
-        return {"program": np.where(which, self._names[playing], None), "_program": which.copy()}
 
     def _before_ps(self) -> np.ndarray:
         """Returns the latencies of all positions, for scores only.
@@ -322,7 +349,7 @@ class VectorEnv(GymnasiumVectorEnv):
         """
         if self._scores is None:
             return self._latency_ps
-        return np.where(self._over, self._scores.all_main_ps[self._playing], self._latency_ps)
+        return np.where(self._over, self._all_main_ps[self._playing], self._latency_ps)
 
     def render(self) -> tuple[Any, ...] | None:
         """Shows each position as text or as a picture; None without a render mode."""
