@@ -125,7 +125,7 @@ void PlanWriter::SetOperand(int32_t i, size_t k, int32_t operand) {
 absl::Status PlanWriter::WriteInstruction(int32_t i) {
   if (module_.instruction(i).proto->opcode() == "parameter") return absl::OkStatus();
   if (values_.IsEmittedWhenWanted(i)) {
-    if (flow_.Before(FirstArray(i)) == kNone && ArrayCount(i) > 0) Renew(FirstArray(i));
+    if (ArrayCount(i) > 0 && flow_.Before(FirstArray(i)) == kNone) Renew(FirstArray(i));
     return absl::OkStatus();
   }
   if (copies_.IsReplaced(tick_)) {

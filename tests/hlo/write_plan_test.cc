@@ -222,6 +222,14 @@ TEST_CASE("the plan with everything in main memory adds nothing") {
   }
 }
 
+TEST_CASE("a program without results is written") {
+  ModuleText m;
+  m.Computation("main").Add("x = f32[64,128]{1,0:T(8,128)} parameter()").Add("r = () tuple()");
+  const std::shared_ptr<const Program> program = Import(m);
+  const Plan plan = AllMainPlan(*program, UnitHardware());
+  CHECK(WriteAndRead(*program, plan, Unassigned(m)) == plan);
+}
+
 TEST_CASE("what a loop carries lies in one place in fast memory") {
   const ModuleText m = LoopModule();
   const std::shared_ptr<const Program> program = Import(m);
