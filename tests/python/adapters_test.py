@@ -4,6 +4,7 @@ They are sb3-contrib, TorchRL, OpenSpiel and PyTorch Geometric (pip install 'mal
 is skipped where it is not installed.
 """
 
+import copy
 import warnings
 
 import numpy as np
@@ -292,3 +293,24 @@ def test_pytorch_geometric_batches_the_graph():
     # An edge ends in an instruction (a read, or the next tick) or in the buffer that it writes.
     reads = item.edge_index[0] >= graph.num_instructions
     assert reads.any() and (item.edge_index[1][reads] < graph.num_instructions).all()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "name", ["plain.mgp", "a,b=(c).mgp", "a,candidates=9.mgp", "100%.mgp", "a%2Cb.mgp", "-1.5", "3"]
+)
+def test_openspiels_text_of_a_game_holds_any_name(name, tmp_path, monkeypatch):
+    pyspiel = need("pyspiel")
+    import mallocgame.openspiel  # noqa: F401
+
+    monkeypatch.chdir(tmp_path)
+    mg.save_program(mg.load_program(PROGRAM), name)
+    game = pyspiel.load_game("mallocgame", {"program": name, "candidates": 3, "game": "priority"})
+    again = pyspiel.load_game(str(game))
+    assert str(again) == str(game) and again.num_distinct_actions() == 15
+    assert again.game.program.fingerprint == game.game.program.fingerprint
+    state = game.new_initial_state()
+    state.apply_action(state.legal_actions()[0])
+    saved = pyspiel.serialize_game_and_state(game, state)
+    assert pyspiel.deserialize_game_and_state(saved)[1].history() == state.history()
+    assert copy.deepcopy(game) is game

@@ -5,7 +5,8 @@ open_spiel. There are one player, perfect information and no chance; the utility
 1 - latency / all-main latency. The parameters are program (a bundled name, a level's or a .mgp
 path), hardware ("" is the program's own), actions ("full" or "paper"), game ("time", "priority" or
 "schedule"), candidates (how many runs the priority game shows) and observation ("flat" or
-"compact").
+"compact"). In the text of a game, as str(game) has it, names are percent-encoded: "," is %2C and
+"=" %3D.
 
 The observation tensor has the numbers of MallocGameEnv's observation, and rl_environment gives them
 to OpenSpiel's own agents. There is no tensor of the information state, as in OpenSpiel's own games
@@ -13,6 +14,9 @@ of perfect information: it would have to tell the whole history. undo_action is 
 pyspiel keeps the history of a state where a game in Python can't take it back; clone() is quick.
 """
 
+import os
+import re
+import urllib.parse
 from typing import Any
 
 import numpy as np
@@ -53,15 +57,36 @@ _TYPE = pyspiel.GameType(
 )
 
 
+def _quoted(name: str) -> str:
+    """Returns a name that OpenSpiel's text of a game can hold, which has no quotes of its own."""
+    quoted = re.sub(r"[%,=()]", lambda found: f"%{ord(found[0]):02X}", name)
+    if re.fullmatch(r"[-+.\d][-+.\deE]*|[Tt]rue|[Ff]alse", quoted):  # It would be no text.
+        quoted = f"%{ord(quoted[0]):02X}{quoted[1:]}"
+    return quoted
+
+
+def _unquoted(name: str) -> str:
+    """Returns what _quoted() was given; a file may have a name that only looks so."""
+    return name if os.path.exists(name) else urllib.parse.unquote(name)
+
+
 class MallocGame(pyspiel.Game):
     """A program, hardware and options."""
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
-        settings = {**_TYPE.parameter_specification, **(params or {})}
+        given = params or {}
+        settings = {**_TYPE.parameter_specification, **given}
+        for key in ("program", "hardware"):
+            if isinstance(settings[key], str):
+                settings[key] = _unquoted(settings[key])
         name = settings["hardware"]
         options = {option: settings[option] for option in ("actions", "game", "candidates")}
         (one,) = played(settings["program"], name or None, **options)
         self.game = one.game
+        if not self.game.max_decisions:
+            raise InvalidInputError(
+                f"program: '{one.name}' has nothing to decide; allowed: one access or more"
+            )
         self.names = self.game.action_names
         kind = _arguments.one_of("observation", settings["observation"], ("flat", "compact"))
         self.observation = settings_of(kind, {})
@@ -74,7 +99,11 @@ class MallocGame(pyspiel.Game):
             max_utility=1.0,
             max_game_length=self.game.max_decisions,
         )
-        super().__init__(_TYPE, info, params or {})
+        quoted = {key: _quoted(settings[key]) for key in ("program", "hardware") if key in given}
+        super().__init__(_TYPE, info, {**given, **quoted})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "MallocGame":
+        return self  # It never changes.
 
     def __reduce__(self) -> tuple[Any, ...]:
         # pyspiel's own way makes a game whose __init__ was not called.
