@@ -314,6 +314,27 @@ def test_minari_gives_back_what_was_written(episodes, minari):
         assert (fact["level"], fact["behaviour"]) == (episode.level, episode.behaviour)
         assert (fact["latency_ps"], fact["seed"]) == (episode.latency_ps, episode.seed)
         assert fact["observation"] == mg.OBSERVATION_VERSION
+    again = dataset.recover_environment()
+    first, _ = again.reset(seed=0)
+    assert again.observation_space == env.observation_space
+    assert any(np.array_equal(first, episode.observations[0]) for episode in episodes)
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["MallocGame", "PriorityGame", "ScheduleGame", "Placement"])
+def test_minari_collects_and_recovers_each_environment(minari, name):
+    import gymnasium
+
+    env = gymnasium.make(f"mallocgame/{name}-v0", program=SMALL)
+    collector = minari.DataCollector(env, record_infos=True)
+    _, info = collector.reset(seed=0)
+    ended = False
+    while not ended:
+        ended = collector.step(collector.action_space.sample())[2]
+    dataset = collector.create_dataset(f"mallocgame/{name.lower()}-v0")
+    assert dataset[0].infos.keys() == info.keys()
+    assert dataset.recover_environment().spec.kwargs["program"] == SMALL
 
 
 @pytest.mark.full
