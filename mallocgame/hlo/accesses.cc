@@ -219,7 +219,7 @@ class AccessBuilder {
     instruction.logical_time = entry.logical_time;
     instruction.first_access = static_cast<int32_t>(data_.accesses.size());
     instruction.access_count = static_cast<int32_t>(accesses.size());
-    instruction.plain_copy = IsPlainCopy(entry, accesses);
+    instruction.plain_copy = CanBeReplaced(entry, accesses);
     data_.instructions.push_back(std::move(instruction));
 
     for (size_t slot = 0; slot < accesses.size(); ++slot) {
@@ -230,22 +230,15 @@ class AccessBuilder {
     data_.accesses.insert(data_.accesses.end(), accesses.begin(), accesses.end());
   }
 
-  // XLA's memory space assignment can have a transfer do what the instruction does
-  // (IsAsyncConversionCandidate in xla/service/memory_space_assignment/algorithm.cc).
-  bool IsPlainCopy(const Schedule::Entry& entry, const std::vector<Access>& accesses) {
+  // Whether a plan may have a transfer do what the instruction does.
+  bool CanBeReplaced(const Schedule::Entry& entry, const std::vector<Access>& accesses) {
     if (entry.kind != InstructionKind::kOrdinary || accesses.size() != 2) return false;
     if (accesses[0].kind != AccessKind::kRead || accesses[1].kind != AccessKind::kWrite)
       return false;
-    const HloInstructionProto& proto = *module_.instruction(entry.instruction).proto;
-    const absl::Span<const int32_t> operands = module_.operands(entry.instruction);
-    if (operands.empty() || module_.arrays(operands[0]).size() != 1) return false;
-    if (module_.arrays(entry.instruction).size() != 1) return false;
-    const ShapeProto& from = *module_.arrays(operands[0])[0].shape;
-    const ShapeProto& to = *module_.arrays(entry.instruction)[0].shape;
-    if (proto.opcode() == "slice") return IsSliceOfTiles(proto, from);
-    return proto.opcode() == "copy" && operands.size() == 1 && SameArray(from, to) &&
-           buffer(accesses[0].buffer.value).size_bytes ==
-               buffer(accesses[1].buffer.value).size_bytes;
+    const bool slices = module_.instruction(entry.instruction).proto->opcode() == "slice";
+    return IsPlainCopy(module_, entry.instruction) &&
+           (slices || buffer(accesses[0].buffer.value).size_bytes ==
+                          buffer(accesses[1].buffer.value).size_bytes);
   }
 
   CostArray CostOf(const Array& array, int32_t index) const {
@@ -337,6 +330,18 @@ class AccessBuilder {
 };
 
 }  // namespace
+
+// IsAsyncConversionCandidate in xla/service/memory_space_assignment/algorithm.cc.
+bool IsPlainCopy(const Module& module, int32_t i) {
+  const HloInstructionProto& proto = *module.instruction(i).proto;
+  const absl::Span<const int32_t> operands = module.operands(i);
+  if (operands.empty() || module.arrays(operands[0]).size() != 1) return false;
+  if (module.arrays(i).size() != 1) return false;
+  const ShapeProto& from = *module.arrays(operands[0])[0].shape;
+  if (proto.opcode() == "slice") return IsSliceOfTiles(proto, from);
+  return proto.opcode() == "copy" && operands.size() == 1 &&
+         SameArray(from, *module.arrays(i)[0].shape);
+}
 
 void BuildAccesses(const Module& module, const Schedule& schedule, BufferTable table,
                    ProgramData& data) {

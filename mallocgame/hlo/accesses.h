@@ -2,6 +2,8 @@
 #ifndef MALLOCGAME_HLO_ACCESSES_H_
 #define MALLOCGAME_HLO_ACCESSES_H_
 
+#include <cstdint>
+
 #include "mallocgame/hlo/buffers.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/hlo/schedule.h"
@@ -14,6 +16,10 @@ namespace mallocgame::hlo {
 // have more, the smallest buffers become not eligible.
 void BuildAccesses(const Module& module, const Schedule& schedule, BufferTable table,
                    ProgramData& data);
+
+// Whether the instruction is a copy in the same layout, or a slice, that XLA's memory space
+// assignment can have a transfer do. Its buffers needn't be eligible.
+bool IsPlainCopy(const Module& module, int32_t i);
 
 }  // namespace mallocgame::hlo
 

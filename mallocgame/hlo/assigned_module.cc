@@ -2,6 +2,7 @@
 #include "mallocgame/hlo/assigned_module.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,7 +29,7 @@ absl::StatusOr<AssignedModule> AssignedModule::Read(const Module& before, const 
   MG_RETURN_IF_ERROR(assigned.Match(before, schedule));
   MG_RETURN_IF_ERROR(assigned.BuildPlaces(own, hardware));
   assigned.MapTicks(schedule, own);
-  MG_RETURN_IF_ERROR(assigned.ReadTransfers(own));
+  MG_RETURN_IF_ERROR(assigned.ReadTransfers(schedule, own));
   return assigned;
 }
 
@@ -149,8 +150,16 @@ void AssignedModule::MapTicks(const Schedule& before, const Schedule& own) {
   // by own tick: the tick before assignment of the instruction that it was
   std::vector<Tick> matched(ticks, kNone);
   region_.assign(own.regions.size(), 0);  // the entry computation if nothing tells it
-  std::vector<Tick> entry_of(before.ticks.size(), kNone);  // by the exit of a loop: its entry
+  // by the exit of a loop: its entry; by a conditional or call: where what it runs begins
+  std::vector<Tick> entry_of(before.ticks.size());
+  std::iota(entry_of.begin(), entry_of.end(), 0);
   for (const Loop& loop : before.loops) entry_of[loop.exit] = loop.entry;
+  for (const Region& region : before.regions) {
+    if (region.kind != RegionKind::kBranch && region.kind != RegionKind::kCall) continue;
+    Tick caller = region.end;
+    while (before.ticks[caller].region != region.parent) ++caller;
+    entry_of[caller] = std::min(entry_of[caller], region.begin);
+  }
   for (size_t t = 0; t < ticks; ++t) {
     const Schedule::Entry& entry = own.ticks[t];
     const int32_t original = original_[entry.instruction];
@@ -158,8 +167,9 @@ void AssignedModule::MapTicks(const Schedule& before, const Schedule& own) {
     const Tick tick = before.tick_of[original];
     region_[entry.region] = before.ticks[tick].region;
     const bool moves_nothing = MovesNothing(*module_->instruction(entry.instruction).proto);
-    if (entry.kind == InstructionKind::kOrdinary && moves_nothing) continue;
-    matched[t] = entry.kind == InstructionKind::kLoopEntry ? entry_of[tick] : tick;
+    const bool runs_others = entry_of[tick] != tick;
+    if (entry.kind == InstructionKind::kOrdinary && moves_nothing && !runs_others) continue;
+    matched[t] = entry.kind == InstructionKind::kLoopExit ? tick : entry_of[tick];
   }
   std::vector<Tick> following(own.regions.size(), 0);
   for (size_t r = 0; r < following.size(); ++r) {
@@ -184,7 +194,7 @@ bool AssignedModule::IsTransfer(int32_t i) const {
   return wrapped == "slice" || wrapped == "copy";
 }
 
-absl::Status AssignedModule::ReadTransfers(const Schedule& own) {
+absl::Status AssignedModule::ReadTransfers(const Schedule& before, const Schedule& own) {
   std::vector<Tick> done(module_->instructions().size(), kNone);  // by start
   for (size_t t = 0; t < own.ticks.size(); ++t) {
     const int32_t i = own.ticks[t].instruction;
@@ -203,6 +213,12 @@ absl::Status AssignedModule::ReadTransfers(const Schedule& own) {
     window.begin = next_[t];
     window.end = done[i];
     window.region = region_[own.ticks[t].region];
+    // Right before a conditional or call, whose first tick is one of what it runs.
+    const Region& around = before.regions[window.region];
+    if (window.begin > around.begin && window.begin < around.end &&
+        before.ticks[window.begin].region != window.region) {
+      --window.begin;
+    }
     MG_RETURN_IF_ERROR(AddTransfer(i, window));
   }
   return absl::OkStatus();

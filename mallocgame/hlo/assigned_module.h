@@ -62,7 +62,7 @@ class AssignedModule {
   absl::Status ReadOffsets(int64_t color);
   void MapTicks(const Schedule& before, const Schedule& own);
   bool IsTransfer(int32_t i) const;
-  absl::Status ReadTransfers(const Schedule& own);
+  absl::Status ReadTransfers(const Schedule& before, const Schedule& own);
   absl::Status AddTransfer(int32_t start, const Transfer& window);
 
   std::unique_ptr<const Module> module_;

@@ -94,6 +94,8 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
 // - What XLA fetches at the end of a trip for the next is fetched at the begin of each, and a plain
 //   copy that makes its first value is not replaced.
 // - What XLA reads from one place and writes to another is in one place.
+// Where a transfer does the work of a plain copy and is no prefetch between buffers that may move,
+// the copy does that work: it reads and writes in the places of the transfer.
 // Where XLA gives kernels scratch among the buffers (tpu7x), fast memory is turned so that the
 // scratch lies lowest, as Instruction::reserved_bytes has it.
 // InvalidArgument: an input is damaged, is not of this program or hardware, or takes more fast

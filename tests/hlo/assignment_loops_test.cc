@@ -119,6 +119,37 @@ TEST_CASE("an eviction right before the tuple that a loop's body gives begins in
   CHECK(out.end == read.program->loops()[0].exit);
 }
 
+TEST_CASE("a loop that carries in fast memory what its body uses in main memory only") {
+  LoopParts before, after;
+  before.state = kMain;
+  before.body = {"bs = f32[8,128] element 1 of b", "one_more = f32[8,128] negate(bs)",
+                 "new = f32[8,128] add(one_more, bs)"};
+  before.carried_on = std::string("new");
+  before.before = {"made = f32[8,128] negate(t)", "s = f32[8,128] copy(made)",
+                   "other = f32[8,128] abs(made)"};
+  before.initial = std::string("s");
+  before.behind = {"sum = f32[8,128] element 1 of loop", "r = f32[8,128] add(sum, other)"};
+  after = before;
+  after.state = kFast;
+  after.before = {Line("made", kFast, "negate(t)"),       Start("gone", kMain, kFast, "made"),
+                  Line("home", kMain, "copy-done(gone)"), Start("in", kFast, kMain, "home"),
+                  "other = f32[8,128] abs(made)",         Line("s0", kFast, "copy-done(in)")};
+  after.initial = std::string("s0");
+  after.body = {Line("bs", kFast, "element 1 of b"), Start("out", kMain, kFast, "bs"),
+                Line("away", kMain, "copy-done(out)"), "one_more = f32[8,128] negate(away)",
+                "new = f32[8,128] add(one_more, away)"};
+  after.tail = {Start("back", kFast, kMain, "new"), Line("next_s", kFast, "copy-done(back)")};
+  after.carried_on = std::string("next_s");
+  after.behind[0] = Line("sum", kFast, "element 1 of loop");
+  ModuleText assigned = LoopOf(after);
+  assigned.Place("made", {}, 8192, 1).Place("in", {0}, 0, 1).Place("back", {0}, 0, 1);
+  const Read read = ReadPlan(LoopOf(before), assigned);
+  CHECK(read.OffsetOf("s", "made") == 8192);
+  CHECK(read.OffsetOf("s", "s") == -1);
+  CHECK(read.OffsetOf("one_more", "s") == -1);
+  CHECK(read.OffsetOf("r", "s") == 0);
+}
+
 TEST_CASE("what a loop carries in fast memory stays there over the whole loop") {
   const ModuleText before = LoopText(kMain, kMain, false);
   ModuleText after = LoopText(kFast, kFast, true);
