@@ -5,6 +5,7 @@ import functools
 import jax
 import pytest
 from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
 import mallocgame as mg
 import mallocgame.xla as mgx
@@ -29,6 +30,22 @@ def kernel_layers(estimates, weights, x):
     for estimate, weight in zip(estimates, weights, strict=True):
         x = call(cost_estimate=estimate)(x) @ weight
     return x
+
+
+def test_kernel_that_takes_too_much_memory():
+    """The compiler refuses the program as a whole, and its sentence is told."""
+
+    def kernel(x_ref, out_ref):
+        out_ref[...] = x_ref[...] + 1.0
+
+    params = pltpu.CompilerParams(vmem_limit_bytes=1 << 20)
+    x = jax.ShapeDtypeStruct((1024, 1024), "float32")
+    with pytest.raises(mgx.CompilerRefusedError, match="vmem"):
+        mgx.capture(
+            lambda x: pl.pallas_call(kernel, out_shape=x, compiler_params=params)(x) @ x,
+            x,
+            target=TARGET,
+        )
 
 
 def test_program_with_kernels(tmp_path, run):

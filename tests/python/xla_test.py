@@ -9,6 +9,8 @@ from xla_programs import LAYERS, SHAPE, jax, layers
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame.xla.captures import shared
+from mallocgame.xla.lowering import compiler_options
 from mallocgame.xla.sources import find_source, workloads
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
@@ -86,6 +88,34 @@ def test_same_function_same_module(captured):
 def test_function_that_can_t_be_lowered():
     with pytest.raises(mg.InvalidInputError, match="layers: JAX can't lower it: TypeError"):
         mgx.lower(layers, [SHAPE((3, 4), "bfloat16")], SHAPE((5, 6), "bfloat16"))
+
+
+def test_compiler_options_of_jit(compiler):
+    """The program is compiled with them, or nothing is made of it."""
+    given = {"xla_no_such_option": 7, "xla_msa_enable": "DISABLED", "xla_other": True}
+    optioned = jax.jit(layers, compiler_options=given)
+    assert compiler_options(optioned) == {
+        "xla_no_such_option": "7",
+        "xla_msa_enable": "DISABLED",
+        "xla_other": "true",
+    }
+    assert compiler_options(layers) == compiler_options(jax.jit(layers)) == {}
+    with pytest.raises(mgx.CompilerRefusedError, match=r"No such compile option.*xla_"):
+        mgx.capture(optioned, *LAYERS, compiler=compiler)
+    with pytest.raises(mg.InvalidInputError, match=r"JAX can't lower it: .*compiler_options"):
+        mgx.capture(lambda *args: optioned(*args), *LAYERS, compiler=compiler)
+    with pytest.raises(mg.InvalidInputError, match="compiler_options: found some"):
+        mgx.jit(optioned, options="none")
+
+
+def test_compiler_with_other_options(tmp_path):
+    """A compiler lends another one with the program's own options."""
+    options = {"xla_msa_enable": "DISABLED"}
+    with mgx.Compiler(mgx.find_target("tpu_v5e"), cache=tmp_path) as compiler:
+        wanted = mgx.find_target("tpu_v5e", options=options)
+        with shared(compiler, wanted) as lent:
+            assert lent.target == wanted
+            assert (lent.seconds, lent.memory_bytes) == (compiler.seconds, compiler.memory_bytes)
 
 
 @pytest.mark.weekly

@@ -14,7 +14,7 @@ from mallocgame._core import PlacedModule, Plan, Program, Verdict, read_file, va
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import import_hlo
 from mallocgame.xla.compiler import Compiler
-from mallocgame.xla.lowering import lower
+from mallocgame.xla.lowering import compiler_options, lower
 from mallocgame.xla.modules import device_count_of_proto, hlo_proto, read_dump
 from mallocgame.xla.phases import Crew, Scheduled
 from mallocgame.xla.prices import Prices, merged, prices_of, profile_of, read_profile
@@ -182,15 +182,16 @@ def capture(
     preloads: the most parameters that a plan may preload; None is what XLA does by itself, one.
     trips: trip counts by the name of the loop's `while`, for loops whose own can't be read from the
     module; those that lack one are the program's loops without trips_known.
-    options: of the compiler, for this and every later compile of the capture. They are the target's
-    (find_target), so a compiler that is given has them too.
+    options: of the compiler, for this and every later compile of the capture, after those that
+    jax.jit(function, compiler_options=...) was given. They become the target's (find_target).
 
     Each distinct instruction is priced where XLA has its arrays, and with all of them in main
     memory. InvalidInputError: the function can't be lowered, there is no such target, the function
     is for another number of devices, XLA's own plan takes more than its fast memory, or a name in
     `trips` is no loop's. CompilerError: the compiler refused, ended or took too long.
     """
-    chip = find_target(target, fast_mib, preloads, options)
+    given = compiler_options(function) | dict(options or {})
+    chip = find_target(target, fast_mib, preloads, given)
     module = lower(function, *args)
     title = name or getattr(function, "__name__", "program").strip("<>")
     return capture_module(module, chip, title, compiler, trips)
@@ -208,10 +209,10 @@ def capture_module(
     with shared(compiler, target) as ask:
         with Crew(ask, ALL_MAIN) as crew:
             unassigned = crew.first.schedule(module)
-            prices = _prices_of(crew, unassigned, target)
+            prices = _prices_of(crew, unassigned, module)
         with Crew(ask) as crew:
             assigned = crew.first.schedule(module)
-            prices = merged(prices, _prices_of(crew, assigned, target))
+            prices = merged(prices, _prices_of(crew, assigned, module))
         captured = Capture(
             name,
             target,
@@ -226,12 +227,17 @@ def capture_module(
     return captured
 
 
-def _prices_of(crew: Crew, scheduled: Scheduled, target: Target) -> Prices:
+def _prices_of(crew: Crew, scheduled: Scheduled, module: str) -> Prices:
     """Has every instruction priced where it is."""
     lowered = crew.first.lower(scheduled)
     isolated = crew.lower_isolated(scheduled, scheduled.isolated, leave_out_refused=True)
+    compiler = crew.first.compiler
+    if len(isolated) < len(scheduled.isolated):
+        # The compiler may refuse the program as a whole, as it does if a kernel takes more fast
+        # memory than there is.
+        compiler.compile(module)
     placed = PlacedModule(scheduled.module, scheduled.assignment)
-    return prices_of(lowered, isolated, placed, target.hardware.fast_memory_space)
+    return prices_of(lowered, isolated, placed, compiler.target.hardware.fast_memory_space)
 
 
 def capture_dump(
@@ -292,17 +298,22 @@ def _square(target: Target) -> str:
 def shared(compiler: Compiler | None, target: Target) -> Iterator[Compiler]:
     """Lends the compiler given, and leaves it open; None: one for the length of the block.
 
+    A compiler of the same target with other options lends another one with those of the program.
     InvalidInputError: it is for another target.
     """
-    if compiler is None:
-        with Compiler(target) as own:
-            yield own
+    if compiler is not None and compiler.target == target:
+        yield compiler
         return
-    if compiler.target != target:
+    if compiler is None:
+        own = Compiler(target)
+    elif dataclasses.replace(compiler.target, given_options=target.given_options) == target:
+        own = compiler.another(target)
+    else:
         raise InvalidInputError(
             f"compiler: found one for {compiler.target}, the program is for {target}"
         )
-    yield compiler
+    with own:
+        yield own
 
 
 def _priced_files(folder: pathlib.Path) -> list[pathlib.Path]:

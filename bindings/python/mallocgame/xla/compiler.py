@@ -108,12 +108,12 @@ class Compiler:
         self._child: _Child | None = None
         self._versions = installed_versions()
 
-    def another(self) -> "Compiler":
-        """Returns one with the same limits and cache, for another thread.
+    def another(self, target: Target | None = None) -> "Compiler":
+        """Returns one with the same limits and cache, for another thread or another target.
 
         What it does counts as done by this one, and closing this one closes it.
         """
-        other = Compiler(self.target, self.seconds, self.memory_bytes, self._given_cache)
+        other = Compiler(target or self.target, self.seconds, self.memory_bytes, self._given_cache)
         self._others.append(other)
         return other
 

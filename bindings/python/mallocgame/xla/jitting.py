@@ -16,7 +16,7 @@ from typing import Any
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.xla import hook
 from mallocgame.xla.compiler import installed_versions, missing_extra
-from mallocgame.xla.lowering import lower
+from mallocgame.xla.lowering import compiler_options, lower
 from mallocgame.xla.stablehlo import device_count
 from mallocgame.xla.targets import target_of_device
 from mallocgame.xla.tuned_folders import Key, TunedFolder, TunedProgram
@@ -72,9 +72,10 @@ class Jitted:
             import jax
         except ModuleNotFoundError as error:
             raise missing_extra(error.name or "jax") from None
-        if settings.get("compiler_options"):
+        if settings.get("compiler_options") or compiler_options(function):
             raise InvalidInputError(
-                "compiler_options: found some; they can't change what was compiled before"
+                "compiler_options: found some; they can't change what was compiled before. A "
+                "capture of jax.jit(function, compiler_options=...) is compiled with them"
             )
         self._jax = jax
         self._function = function

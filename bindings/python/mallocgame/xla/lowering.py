@@ -41,10 +41,10 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
         raise missing_extra(error.name or "jax") from None
 
     function = getattr(function, "untuned", function)
-    jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
     name = getattr(function, "__name__", repr(function))
     traced: Any = None
     try:
+        jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
         with _without_file_names(jax):
             # The compiler names parameters and other instructions after their locations, and
             # options go by names.
@@ -65,6 +65,18 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
             "shard its arguments over a mesh instead"
         )
     return text
+
+
+def compiler_options(function: Callable[..., Any]) -> dict[str, str]:
+    """Returns what jax.jit was given as compiler_options, as text; empty: nothing.
+
+    JAX compiles no function that has some inside another one.
+    """
+    jitted = getattr(function, "untuned", function)
+    given = getattr(getattr(jitted, "_jit_info", None), "compiler_options_kvs", ())
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given
+    }
 
 
 def _callbacks(jaxpr: Any) -> Iterator[str]:
