@@ -76,6 +76,10 @@ void PlanWriter::Renew(int32_t array) {
 // lie; null: where it is needed next. Returns where it lies.
 absl::StatusOr<Locations> PlanWriter::WriteComputation(int32_t c, const Locations* result) {
   const Computation& computation = module_.computation(c);
+  // Constants have a value before their places in the schedule, and copies of them may begin there.
+  for (const int32_t i : computation.schedule) {
+    if (module_.instruction(i).proto->opcode() == "constant") Renew(FirstArray(i));
+  }
   for (const int32_t i : computation.schedule) {
     const std::string& opcode = module_.instruction(i).proto->opcode();
     if (opcode == "while") {

@@ -167,6 +167,24 @@ TEST_CASE("a copy by way of fast memory, and a fetch of what it brought, are rea
   CHECK(found.copies[0].replaces == copy);
 }
 
+TEST_CASE("a constant is copied before its place in the schedule") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("x = f32[64,128]{1,0:T(8,128)} parameter()")
+      .Add("a = f32[64,128]{1,0:T(8,128)} negate(x)")
+      .Add("k = f32[64,128]{1,0:T(8,128)} constant()")
+      .Add("u = f32[64,128]{1,0:T(8,128)} add(a, k)");
+  const std::shared_ptr<const Program> program = Import(m);
+  Plan plan = AllMainPlan(*program, UnitHardware());
+  const AccessId used = AccessOf(*program, "u", "k");
+  const Tick begin = program->access(AccessOf(*program, "a", "a")).tick;
+  const Tick end = program->access(used).tick;
+  plan.residences = {{program->access(used).buffer, 0, begin, end + 1}};
+  plan.served_by[used.index()] = ResidenceId(0);
+  plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), begin, end, 0, 32768}};
+  CHECK(WriteAndRead(*program, plan, Unassigned(m)) == plan);
+}
+
 // A permute that runs while `c` is made.
 ModuleText PermuteModule() {
   ModuleText m;
