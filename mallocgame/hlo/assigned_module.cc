@@ -144,7 +144,7 @@ absl::Status AssignedModule::ReadOffsets(int64_t color) {
 }
 
 // After assignment, instructions that move nothing may have another place in the schedule. So only
-// the others tell the time.
+// the others tell the time, and those that wait for a transfer of the program's own.
 void AssignedModule::MapTicks(const Schedule& before, const Schedule& own) {
   const size_t ticks = own.ticks.size();
   // by own tick: the tick before assignment of the instruction that it was
@@ -166,7 +166,8 @@ void AssignedModule::MapTicks(const Schedule& before, const Schedule& own) {
     if (original == kNone) continue;
     const Tick tick = before.tick_of[original];
     region_[entry.region] = before.ticks[tick].region;
-    const bool moves_nothing = MovesNothing(*module_->instruction(entry.instruction).proto);
+    const HloInstructionProto& proto = *module_->instruction(entry.instruction).proto;
+    const bool moves_nothing = MovesNothing(proto) && !IsAsynchronous(proto.opcode());
     const bool runs_others = entry_of[tick] != tick;
     if (entry.kind == InstructionKind::kOrdinary && moves_nothing && !runs_others) continue;
     matched[t] = entry.kind == InstructionKind::kLoopExit ? tick : entry_of[tick];

@@ -185,6 +185,29 @@ TEST_CASE("a constant is copied before its place in the schedule") {
   CHECK(WriteAndRead(*program, plan, Unassigned(m)) == plan);
 }
 
+TEST_CASE("a copy that begins where the program waits for the host is read back") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("h = f32[64,128]{1,0:T(8,128)S(5)} parameter()")
+      .Add("w = f32[64,128]{1,0:T(8,128)} parameter()")
+      .Add(
+          "start = (f32[64,128]{1,0:T(8,128)}, f32[64,128]{1,0:T(8,128)S(5)}, u32[]) "
+          "copy-start(h)")
+      .Add("a = f32[64,128]{1,0:T(8,128)} negate(w)")
+      .Add("done = f32[64,128]{1,0:T(8,128)} copy-done(start)")
+      .Add("b = f32[64,128]{1,0:T(8,128)} add(done, w)")
+      .Add("r = (f32[64,128]{1,0:T(8,128)}, f32[64,128]{1,0:T(8,128)}) tuple(a, b)");
+  const std::shared_ptr<const Program> program = Import(m);
+  Plan plan = AllMainPlan(*program, UnitHardware());
+  const AccessId used = AccessOf(*program, "b", "w");
+  const Tick end = program->access(used).tick;
+  REQUIRE(program->instruction(end - 1).name == "done");
+  plan.residences = {{program->access(used).buffer, 0, end - 1, end + 1}};
+  plan.served_by[used.index()] = ResidenceId(0);
+  plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), end - 1, end, 0, 32768}};
+  CHECK(WriteAndRead(*program, plan, Unassigned(m)) == plan);
+}
+
 // A permute that runs while `c` is made.
 ModuleText PermuteModule() {
   ModuleText m;
