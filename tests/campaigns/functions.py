@@ -17,11 +17,11 @@ import argparse
 import collections
 import itertools
 import json
+import multiprocessing
 import os
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -97,6 +97,7 @@ def told(error: BaseException) -> str:
 def run(name: str, target: str, cache: str) -> Iterator[dict]:
     """Yields what is found of a function on a target, as it is found."""
     posted = FUNCTIONS[name]
+    os.cpu_count = lambda: 1  # One compiler, because two take longer to start than they save.
     with mgx.Compiler(mgx.find_target(target), seconds=_LIMIT, cache=cache) as compiler:
         yield {"stage": "capture"}
         try:
@@ -126,27 +127,40 @@ def run(name: str, target: str, cache: str) -> Iterator[dict]:
             yield {"plans": told(error)}
 
 
-def row_of(name: str, target: str, cache: pathlib.Path, limit: float) -> dict:
+def _run_into(path: pathlib.Path, name: str, target: str, cache: pathlib.Path) -> None:
+    """Writes what is found to a file, and what the process says beside it."""
+    os.setsid()  # The compilers that it starts end with it.
+    with path.with_suffix(".err").open("w") as words:
+        os.dup2(words.fileno(), sys.stderr.fileno())
+    with path.open("w") as lines:
+        for found in run(name, target, str(cache)):
+            print(json.dumps(found), file=lines, flush=True)
+
+
+def row_of(name: str, target: str, out: pathlib.Path, limit: float) -> dict:
     """Runs a function on a target in a process of its own."""
-    command = [sys.executable, __file__, "--run", name, target, str(cache)]
     began = time.monotonic()
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    ) as running:
-        try:
-            said, words = running.communicate(timeout=limit)
-            ended = f"ended with {running.returncode}" if running.returncode else ""
-        except subprocess.TimeoutExpired:
-            os.killpg(running.pid, signal.SIGKILL)
-            said, words = running.communicate()
-            ended = f"took longer than {limit:.0f} s"
+    path = out / "run.jsonl"
+    for left in (path, path.with_suffix(".err")):
+        left.write_text("")
+    # Nothing of JAX but its modules is there to be forked.
+    running = multiprocessing.get_context("fork").Process(
+        target=_run_into, args=(path, name, target, out / "cache")
+    )
+    running.start()
+    running.join(limit)
+    ended = f"ended with {running.exitcode}" if running.exitcode else ""
+    if running.exitcode is None:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.join()
+        ended = f"took longer than {limit:.0f} s"
     row: dict = {"function": name, "target": target}
-    for line in said.decode().splitlines():
+    for line in path.read_text().splitlines():
         row |= json.loads(line)
     stage = row.pop("stage", "start")
     if ended:
         row["ended"] = f"{stage}: {ended}"
-        row["words"] = words.decode(errors="replace")[-2000:]
+        row["words"] = path.with_suffix(".err").read_text(errors="replace")[-2000:]
     return row | {"seconds": round(time.monotonic() - began, 1)}
 
 
@@ -215,7 +229,7 @@ def main() -> int:
         for done, (name, target) in enumerate(wanted, 1):
             if (name, target) in rows:
                 continue
-            row = row_of(name, target, options.out / "cache", options.seconds)
+            row = row_of(name, target, options.out, options.seconds)
             rows[name, target] = row
             print(json.dumps(row), file=kept, flush=True)
             what = "; ".join(f"{stage}: {cause}" for stage, cause in faults(row).items()) or "good"
@@ -226,8 +240,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--run"]:
-        for found in run(*sys.argv[2:]):
-            print(json.dumps(found), flush=True)
-        sys.exit(0)
     sys.exit(main())
