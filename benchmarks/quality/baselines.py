@@ -33,7 +33,6 @@ from stable_baselines3.common.env_util import make_vec_env
 import mallocgame as mg
 from mallocgame import agents, offline
 from mallocgame._cli.parser import add_workers, workers
-from mallocgame._cli.train_muzero import POLISH_SHARE, begin_training
 from mallocgame._jobs import run_jobs
 from mallocgame._levels import Level, evenly
 from mallocgame._levels.scores import interquartile_mean, load_rliable, score
@@ -154,13 +153,11 @@ def train_dqn(run: Run, found: Found) -> None:
 
 
 def train_muzero(run: Run, found: Found) -> None:
-    def begin(config: dict[str, Any]) -> agents.MuZero:
-        return agents.MuZero(
-            run.level.load_program(), config, run.seed, threads=1, hardware=run.level.hardware()
-        )
-
-    trainer = begin_training(begin, SETTINGS["MuZero"], run.seconds)
-    trainer.train((1 - POLISH_SHARE) * run.seconds, lambda step: found.add(int(step["best_ps"][0])))
+    program, hardware = run.level.load_program(), run.level.hardware()
+    config = SETTINGS["MuZero"]
+    trainer = agents.begin_muzero(program, run.seconds, config, run.seed, 1, hardware)
+    share = 1 - agents.POLISH_SHARE
+    trainer.train(share * run.seconds, lambda step: found.add(int(step["best_ps"][0])))
     found.add(trainer.polish(seconds=max(0.001, run.seconds - found.elapsed)).report.latency_ps)
 
 

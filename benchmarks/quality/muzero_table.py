@@ -33,7 +33,6 @@ from scipy import stats
 import mallocgame as mg
 from mallocgame import agents, plots
 from mallocgame._cli.parser import add_workers, workers
-from mallocgame._cli.train_muzero import POLISH_SHARE, begin_training
 from mallocgame._jobs import run_jobs
 from mallocgame._levels.scores import mean_of_levels
 from mallocgame.programs import suite
@@ -67,14 +66,10 @@ def train(program: mg.Program, settings: dict[str, str], seed: int, seconds: flo
     settings = dict(settings)
     tuned_from = settings.pop("tuned_from", None)
     begin = time.monotonic()
-    trainer = begin_training(
-        lambda config: agents.MuZero(program, config, seed=seed, threads=1, tuned_from=tuned_from),
-        settings,
-        seconds,
-    )
+    trainer = agents.begin_muzero(program, seconds, settings, seed, 1, tuned_from=tuned_from)
     steps = []
     trainer.train(
-        (1 - POLISH_SHARE) * seconds, lambda step: steps.append((time.monotonic() - begin, step))
+        (1 - agents.POLISH_SHARE) * seconds, lambda step: steps.append((time.monotonic() - begin, step))
     )
     game = trainer.best_game()
     plan = trainer.polish(seconds=max(0.001, seconds - (time.monotonic() - begin)))

@@ -15,6 +15,7 @@
 #include "agents/muzero/agent.h"
 #include "agents/muzero/config.h"
 #include "agents/muzero/learner.h"
+#include "agents/muzero/task.h"
 #include "agents/muzero/trainer.h"
 #include "agents/training/stopwatch.h"
 #include "agents/training/torch_runtime.h"
@@ -307,6 +308,10 @@ void BindMuZero(py::module_& module) {
   BindMuZeroActor(module);
   BindMuZeroAgent(module);
   BindSettings<muzero::Config>(module, "muzero_settings");
+  module.def(
+      "muzero_count_of_decision",
+      [](const std::shared_ptr<GameHandle>& one) { return muzero::CountOfDecision(*one->game); },
+      py::arg("game"), "As how many a decision of this game counts where decisions are limited.");
   module.def(
       "torch_version", [] { return std::string(training::TorchVersion()); },
       "The version of Torch that this was built with.");

@@ -19,6 +19,7 @@ from small_agents import texts
 import mallocgame as mg
 from mallocgame import agents
 from mallocgame._cli import train_muzero
+from mallocgame.agents import timing
 
 pytestmark = pytest.mark.full
 
@@ -219,7 +220,7 @@ def test_long_trainings_demonstrate_as_much_as_the_setting_allows(begin):
 
 def test_annealing_demonstrates_for_a_share_of_the_time(begin, monkeypatch, tmp_path):
     """A hundred times as long, it plays a hundred times as much."""
-    monkeypatch.setattr(train_muzero, "_seconds_of_a_game", lambda game, measuring: 1e-4)
+    monkeypatch.setattr(timing, "_seconds_of_a_game", lambda game, measuring: 1e-4)
     config = {name: value for name, value in SMALL.items() if name != DECISIONS}
     decisions = []
     for seconds in (10, 1000):
@@ -241,8 +242,8 @@ def test_a_slow_moment_does_not_shorten_what_is_demonstrated(monkeypatch, slow):
         calls += 1
 
     clock = functools.partial(timeit.repeat, timer=lambda: now)
-    monkeypatch.setattr(train_muzero.mg, "solve", solve)
-    monkeypatch.setattr(train_muzero.timeit, "repeat", clock)
-    measured = train_muzero._seconds_of_a_game(mg.Game(mg.load_program(PROGRAM)), 0.015)
+    monkeypatch.setattr(timing, "solve", solve)
+    monkeypatch.setattr(timing.timeit, "repeat", clock)
+    measured = timing._seconds_of_a_game(mg.Game(mg.load_program(PROGRAM)), 0.015)
     assert measured == pytest.approx(1e-5, rel=1e-3)
     assert calls == 10

@@ -226,5 +226,8 @@ def egrl_solver() -> NamedSolver:
 def muzero_settings() -> list[tuple[str, str, str, str]]:
     """Returns (name, default, allowed, meaning) of each setting."""
 
+def muzero_count_of_decision(game: Game) -> int:
+    """As how many a decision of this game counts where decisions are limited."""
+
 def torch_version() -> str:
     """Returns the version of Torch that the extension was built with."""

@@ -7,8 +7,7 @@ The folder holds checkpoint.muzero, and for each program its best plan (NAME.pla
 import contextlib
 import json
 import os
-import timeit
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mallocgame as mg
@@ -17,71 +16,9 @@ from mallocgame._cli.console import Work
 from mallocgame._cli.rows import Row, plan_row, print_comparison, reference
 from mallocgame._cli.training import Progress, Training, check_fresh, check_same, file_names
 from mallocgame._core import write_file
-from mallocgame.agents import MuZero
+from mallocgame.agents import POLISH_SHARE, MuZero, begin_muzero
 
 _CHECKPOINT = "checkpoint.muzero"
-POLISH_SHARE = 0.1  # of the time, for local search over the best plans at the end
-_DECISIONS = "demonstration_decisions"
-_DEMONSTRATION_SHARE = 0.3  # of the time, for annealing's demonstrations
-_MEASURING_SHARE = 0.0015  # of the time, at least, to see how fast that plays,
-_MOST_MEASURING_SECONDS = 0.25  # but no longer for a program
-_MOST_MEASURED_GAMES = 1_000_000
-_PRIORITY_DECISION = 4  # as so many decisions one of the priority game counts
-_MOST_DEMONSTRATION_DECISIONS = 1e12  # that the setting allows
-
-
-def _seconds_of_a_game(game: mg.Game, measuring: float) -> float:
-    """Of annealing, without what it does before it begins.
-
-    Annealing of another length may begin elsewhere, where games take twice as long. So it is the
-    greater one of two lengths. Each is played twice, because a machine that does something else
-    for a moment may take ten times as long for one of them.
-    """
-
-    def seconds_of(games: int) -> float:
-        def anneal() -> None:
-            mg.solve(game, "anneal", seconds=0, evaluations=games)
-
-        return min(timeit.repeat(anneal, repeat=2, number=1))
-
-    before, games, shorter = seconds_of(1), 64, 0.0
-    while (seconds := seconds_of(games) - before) < measuring and games < _MOST_MEASURED_GAMES:
-        games, shorter = 4 * games, seconds / games
-    return max(seconds / games, shorter, 1e-12)
-
-
-def begin_training(
-    begin: Callable[[dict[str, Any]], MuZero], config: Mapping[str, Any], seconds: float
-) -> MuZero:
-    """Begins a training that lasts so long, with a demonstration of annealing to suit.
-
-    begin makes the trainer of a config. A config that says how much is demonstrated stays.
-    """
-    trainer = begin(dict(config))
-    if _DECISIONS in config:
-        return trainer
-    return begin({**config, _DECISIONS: _demonstration_decisions(trainer, seconds)})
-
-
-def _demonstration_decisions(trainer: MuZero, seconds: float) -> float:
-    """The decisions that annealing plays in its share of the time, of each program.
-
-    It is measured, because in some programs a decision takes ten times as long as in others.
-    """
-    kind = trainer.settings["game"]
-    if kind == "schedule":  # At the program's own order that is what annealing plays.
-        kind = "priority"
-    measuring = min(_MEASURING_SHARE * seconds / len(trainer.names), _MOST_MEASURING_SECONDS)
-    seconds_of_a_decision = 0.0  # of one in each program
-    for program, hardware in zip(trainer.programs, trainer.hardware, strict=True):
-        game = mg.Game(program, hardware=hardware, game=kind)
-        decisions = max(1, len(mg.solve(game, "greedy").actions))
-        seconds_of_a_decision += _seconds_of_a_game(game, measuring) / decisions
-    counted = _PRIORITY_DECISION if kind == "priority" else 1
-    return min(
-        _DEMONSTRATION_SHARE * seconds / seconds_of_a_decision * counted,
-        _MOST_DEMONSTRATION_DECISIONS,
-    )
 
 
 class MuZeroTraining(Training):
@@ -133,13 +70,11 @@ class MuZeroTraining(Training):
         else:
             if actors is not None:
                 config = {"groups": str(actors), **config}
-
-            def begin(config: dict[str, Any]) -> MuZero:
-                return MuZero(programs, config, seed or 0, hardware=hardware, tuned_from=tuned_from)
-
-            no_limit = seconds <= 0
+            own: dict[str, Any] = {"hardware": hardware, "tuned_from": tuned_from}
             self.trainer = (
-                begin(dict(config)) if no_limit else begin_training(begin, config, seconds)
+                MuZero(programs, config, seed or 0, **own)
+                if seconds <= 0
+                else begin_muzero(programs, seconds, config, seed or 0, **own)
             )
         workers = actors if ray is None else ray
         self._actors = None if workers is None else self.trainer.actors(workers, most_stale)

@@ -20,11 +20,13 @@ import os
 from mallocgame._core import NamedSolver, read_file
 from mallocgame.agents.egrl import Egrl, EgrlAgent, FoundMap, egrl_settings, egrl_solver
 from mallocgame.agents.muzero import MuZero, MuZeroAgent, muzero_settings
+from mallocgame.agents.timing import POLISH_SHARE, begin_muzero
 from mallocgame.agents.torch_module import Setting, TorchMissingError
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import named
 
 __all__ = [
+    "POLISH_SHARE",
     "Egrl",
     "EgrlAgent",
     "FoundMap",
@@ -32,6 +34,7 @@ __all__ = [
     "MuZeroAgent",
     "Setting",
     "TorchMissingError",
+    "begin_muzero",
     "egrl_settings",
     "egrl_solver",
     "muzero_settings",
