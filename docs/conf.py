@@ -208,6 +208,7 @@ MODULES = {
     "placement": "The placement problem",
     "mcts": "Tree search",
     "offline": "Offline data",
+    "experiments": "Experiments",
     "agents": "Learning agents",
     "xla": "The compiler",
 }

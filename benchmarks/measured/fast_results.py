@@ -11,6 +11,7 @@ import collections
 from collections.abc import Iterator, Sequence
 
 import mallocgame as mg
+from mallocgame import experiments as ex
 
 
 def main() -> None:
@@ -26,11 +27,10 @@ def main() -> None:
                 count["both"] += 1
                 count["no cheaper"] += max(found) >= 1.0
                 count["dearer"] += max(found) > 1.05
-    print("| hardware | with both prices | no cheaper | over 5 % dearer |")
-    print("| --- | --: | --: | --: |")
+    table = ex.Table(["hardware", "with both prices", "no cheaper", "over 5 % dearer"])
     for hardware, count in sorted(counts.items()):
-        cells = [f"{count[key]:,}" for key in ("both", "no cheaper", "dearer")]
-        print(f"| {hardware} | {' | '.join(cells)} |")
+        table.add(hardware, *(f"{count[key]:,}" for key in ("both", "no cheaper", "dearer")))
+    print(table)
 
 
 def _ratios(rows: Sequence[tuple[int, int, int]]) -> Iterator[float]:

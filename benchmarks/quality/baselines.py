@@ -6,16 +6,13 @@
 Each method has one core for each level and seed; the best plan so far counts. PPO (sb3-contrib's,
 masked), DQN (Stable-Baselines3's, masked here) and MuZero learn on the level itself, in that time.
 Cloning has learned before, from annealing's games on levels of train, where the styles of `styles`
-were chosen. Each run is a file FOLDER/METHOD/SEED/LEVEL.json with its settings and what it found
-when, so that it can be interrupted and goes on where it stopped. All machines of --ray must see
-FOLDER, where cloning keeps its networks. Prints the table of docs/results/baselines.md, and writes
-FOLDER/baselines.png. Needs mallocgame[rl,agents,benchmark,plot].
+were chosen. Each run is a file in FOLDER with what it found when, so that it can be interrupted and
+goes on where it stopped. All machines of --ray must see FOLDER, where cloning keeps its networks.
+Prints the table of docs/results/baselines.md, and writes FOLDER/baselines.png. Needs
+mallocgame[rl,agents,benchmark,plot].
 """
 
-import argparse
-import contextlib
-import dataclasses
-import json
+import functools
 import math
 import pathlib
 import sys
@@ -32,10 +29,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 import mallocgame as mg
 from mallocgame import agents, offline
-from mallocgame._cli.parser import add_workers, workers
-from mallocgame._jobs import run_jobs
-from mallocgame._levels import Level, evenly
-from mallocgame._levels.scores import interquartile_mean, load_rliable, score
+from mallocgame import experiments as ex
 from mallocgame.observation import COMPACT
 from mallocgame.offline.making import make_dataset
 from mallocgame.plots import style
@@ -65,34 +59,12 @@ TIMES = 24  # points of a curve
 FIRST = 0.01  # seconds
 
 
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """A method on a level."""
-
-    folder: pathlib.Path
-    method: str
-    level: Level
-    seed: int
-    seconds: float
-
-    @property
-    def path(self) -> pathlib.Path:
-        return self.folder / self.method / str(self.seed) / f"{self.level.name}.json"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {
-            "seconds": self.seconds,
-            "program": self.level.features["fingerprint"],
-            **SETTINGS.get(self.method, {}),
-        }
-
-
 class Found:
     """Games as they end: when, and their latencies."""
 
-    def __init__(self, seconds: float) -> None:
-        self._begin, self._seconds = time.monotonic(), seconds
+    def __init__(self, seconds: float, folder: pathlib.Path) -> None:
+        self.seconds, self.folder = seconds, folder
+        self._begin = time.monotonic()
         self.games: list[tuple[float, int]] = []  # of solvers only those that were the best so far
         self.count = 0
 
@@ -102,7 +74,7 @@ class Found:
 
     @property
     def over(self) -> bool:
-        return self.elapsed >= self._seconds
+        return self.elapsed >= self.seconds
 
     def add(self, latency_ps: int) -> None:
         self.games.append((self.elapsed, latency_ps))
@@ -123,50 +95,51 @@ class Watch(BaseCallback):
         return not self._found.over
 
 
-def environments(run: Run, count: int) -> Any:
+def environments(level: mg.Level, seed: int, count: int) -> Any:
     return make_vec_env(
         "mallocgame/MallocGame-v0",
         n_envs=count,
-        seed=run.seed,
+        seed=seed,
         env_kwargs={
-            "program": run.level.load_program(),
-            "hardware": run.level.hardware(),
+            "program": level.load_program(),
+            "hardware": level.hardware(),
             "observation": "compact",
         },
     )
 
 
-def train_ppo(run: Run, found: Found) -> None:
+def train_ppo(level: mg.Level, seed: int, found: Found) -> None:
     settings = dict(SETTINGS["PPO"])
-    several = environments(run, settings.pop("n_envs"))
-    model = MaskablePPO("MlpPolicy", several, seed=run.seed, device="cpu", **settings)
+    several = environments(level, seed, settings.pop("n_envs"))
+    model = MaskablePPO("MlpPolicy", several, seed=seed, device="cpu", **settings)
     model.learn(10**9, callback=Watch(found))
 
 
-def train_dqn(run: Run, found: Found) -> None:
+def train_dqn(level: mg.Level, seed: int, found: Found) -> None:
     settings = dict(SETTINGS["DQN"])
     share, least = settings.pop("explore_share"), settings.pop("explore_least")
-    several = environments(run, settings.pop("n_envs"))
-    model = MaskedDQN(MaskedDQNPolicy, several, seed=run.seed, device="cpu", **settings)
-    model.exploration_schedule = lambda _: max(least, 1 - found.elapsed / (share * run.seconds))
+    several = environments(level, seed, settings.pop("n_envs"))
+    model = MaskedDQN(MaskedDQNPolicy, several, seed=seed, device="cpu", **settings)
+    model.exploration_schedule = lambda _: max(least, 1 - found.elapsed / (share * found.seconds))
     model.learn(10**9, callback=Watch(found))
 
 
-def train_muzero(run: Run, found: Found) -> None:
-    program, hardware = run.level.load_program(), run.level.hardware()
+def train_muzero(level: mg.Level, seed: int, found: Found) -> None:
+    program, hardware = level.load_program(), level.hardware()
     config = SETTINGS["MuZero"]
-    trainer = agents.begin_muzero(program, run.seconds, config, run.seed, 1, hardware)
+    trainer = agents.begin_muzero(program, found.seconds, config, seed, 1, hardware)
     share = 1 - agents.POLISH_SHARE
-    trainer.train(share * run.seconds, lambda step: found.add(int(step["best_ps"][0])))
-    found.add(trainer.polish(seconds=max(0.001, run.seconds - found.elapsed)).report.latency_ps)
+    trainer.train(share * found.seconds, lambda step: found.add(int(step["best_ps"][0])))
+    left = max(0.001, found.seconds - found.elapsed)
+    found.add(trainer.polish(seconds=left).report.latency_ps)
 
 
 @torch.no_grad()
-def play_cloning(run: Run, found: Found) -> None:
+def play_cloning(level: mg.Level, seed: int, found: Found) -> None:
     """One game of the most likely actions, then games that are drawn."""
-    model = cloned(run.folder, run.seed)
-    game = run.level.game()
-    observer, rng = mg.Observer(game, COMPACT), np.random.default_rng(run.seed)
+    model = torch.load(network(found.folder, seed), weights_only=False)
+    game = level.game()
+    observer, rng = mg.Observer(game, COMPACT), np.random.default_rng(seed)
     while not found.over:
         state = game.initial_state()
         while not state.is_terminal():
@@ -176,28 +149,25 @@ def play_cloning(run: Run, found: Found) -> None:
         found.add(state.latency_ps)
 
 
-def cloned(folder: pathlib.Path, seed: int) -> torch.nn.Module:
-    """The network of a seed, from its file, or trained and kept there."""
-    path = folder / "cloning" / str(seed) / "network.pt"
-    if not path.exists():
+def network(folder: pathlib.Path, seed: int) -> pathlib.Path:
+    return folder / f"cloning-{seed}.pt"
+
+
+def prepare_cloning(bench: ex.Bench, seeds: tuple[int, ...], jobs: int) -> None:
+    """Keeps the network of each seed, trained where it isn't there."""
+    missing = [seed for seed in seeds if not network(bench.folder, seed).exists()]
+    if not missing:
+        return
+    data = SETTINGS["cloning"]
+    several = ex.evenly(mg.levels("train"), data["levels"])
+    make_dataset(several, bench.folder / "data", [data["behaviour"]], jobs=jobs, done=ex.tell)
+    for seed in missing:
         torch.manual_seed(seed)
-        model = clone(list(offline.read_numpy(folder / "data")), SETTINGS["cloning"]["steps"])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(model, path)
-    loaded: torch.nn.Module = torch.load(path, weights_only=False)
-    return loaded
+        model = clone(list(offline.read_numpy(bench.folder / "data")), data["steps"])
+        torch.save(model, network(bench.folder, seed))
 
 
-def solve(run: Run, found: Found) -> None:
-    seconds = 0.0 if run.method == "greedy" else run.seconds
-    result = mg.solve(run.level.game(), run.method, seconds, run.seed)
-    found.games = [(at, ps) for at, ps, _ in result.curve]
-    found.games.append((result.seconds, result.report.latency_ps))
-    found.count = result.evaluations
-
-
-METHODS: dict[str, Callable[[Run, Found], None]] = {
-    **dict.fromkeys(SOLVERS, solve),
+METHODS: dict[str, Callable[[mg.Level, int, Found], None]] = {
     "PPO": train_ppo,
     "DQN": train_dqn,
     "cloning": play_cloning,
@@ -205,11 +175,20 @@ METHODS: dict[str, Callable[[Run, Found], None]] = {
 }
 
 
-def measure(run: Run) -> dict[str, Any]:
-    """A run: its settings and [seconds, latency] of its games that were the best so far."""
+def measure(
+    level: mg.Level, seed: int, method: str, seconds: float, folder: str = ""
+) -> dict[str, Any]:
+    """Returns [seconds, latency] of the games that were the best so far, and their number."""
     torch.set_num_threads(1)
-    found = Found(run.seconds)
-    METHODS[run.method](run, found)
+    found = Found(seconds, pathlib.Path(folder))
+    if method in SOLVERS:
+        limit = 0.0 if method == "greedy" else seconds
+        result = mg.solve(level.game(), method, limit, seed)
+        found.games = [(at, ps) for at, ps, _ in result.curve]
+        found.games.append((result.seconds, result.report.latency_ps))
+        found.count = result.evaluations
+    else:
+        METHODS[method](level, seed, found)
     best, curve = math.inf, []
     for at, latency_ps in found.games:
         if latency_ps < best:
@@ -218,98 +197,47 @@ def measure(run: Run) -> dict[str, Any]:
     # How games change while it learns: the mean of each twentieth of them, when and latency.
     parts = np.array_split(np.array(found.games, dtype=float), min(20, len(found.games)))
     return {
-        "settings": run.settings,
         "games": found.count,
         "curve": curve,
         "means": [part.mean(axis=0).tolist() for part in parts],
     }
 
 
-def load(run: Run) -> dict[str, Any] | None:
-    if not run.path.exists():
-        return None
-    answer: dict[str, Any] = json.loads(run.path.read_text())
-    if answer["settings"] != run.settings:
-        raise SystemExit(f"{run.path}: was made with other settings; give another folder")
-    return answer
+def inputs(level: mg.Level, seed: int, method: str) -> dict[str, Any]:
+    return {"program": level.features["fingerprint"], **SETTINGS.get(method, {})}
 
 
-def scores_at(run: Run, answer: dict[str, Any], times: np.ndarray) -> list[float]:
-    """The score of the best plan so far at each time; before the first, of all in main memory."""
-    all_main_ps = run.level.features["all_main_ps"]
-    latencies = [
-        min((ps for at, ps in answer["curve"] if at <= moment), default=all_main_ps)
-        for moment in times
-    ]
-    return [float(score(run.level, int(ps)) or 0) for ps in latencies]
+def score_at(moment: float, row: ex.Row) -> float:
+    """The score of the best plan so far at a time; before the first, of all in main memory."""
+    found = [ps for at, ps in row["curve"] if at <= moment]
+    latency_ps = min(found, default=row["level"].features["all_main_ps"])
+    return ex.score(row["level"], int(latency_ps)) or 0.0
 
 
-def main() -> None:
-    """Runs the command."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--levels", type=int, default=6)
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--seeds", type=int, default=3)
-    add_workers(parser, 2, "runs side by side, each on a core of its own (2)")
-    options = parser.parse_args()
+def main(
+    bench: ex.Bench, *, levels: int = 6, seconds: float = 20, seeds: tuple[int, ...] = (0, 1, 2)
+) -> None:
     torch.set_num_threads(1)  # the networks are small: threads would wait for each other
-    levels = evenly([one for one in mg.levels("validation") if score(one, 1)], options.levels)
-    runs = [
-        Run(options.folder, method, level, seed, options.seconds)
-        for level in levels
-        for seed in range(options.seeds)
-        for method in METHODS
-    ]
-    missing = [run for run in runs if load(run) is None]
-    if any(run.method == "cloning" for run in missing):
-        data = SETTINGS["cloning"]
-        make_dataset(
-            evenly(mg.levels("train"), data["levels"]),
-            options.folder / "data",
-            [data["behaviour"]],
-            jobs=options.jobs,
-            done=lambda level: print(f"data of cloning: {level}", flush=True),
-        )
-        for seed in range(options.seeds):
-            cloned(options.folder, seed)
-    with (
-        workers(options) as several,
-        contextlib.closing(
-            run_jobs(measure, missing, several, pinned=True, name=lambda run: str(run.path))
-        ) as finished,
-    ):
-        for run, answer in finished:
-            run.path.parent.mkdir(parents=True, exist_ok=True)
-            partial = run.path.with_suffix(".partial")
-            partial.write_text(json.dumps(answer) + "\n")
-            partial.rename(run.path)
-            print(f"{run.method} on {run.level.name}, seed {run.seed}", flush=True)
-    times = np.geomspace(FIRST, options.seconds * 1.05, TIMES)
-    shown = [0.05, 1.0, options.seconds * 1.05]
-    print(f"| method | games | {' | '.join(f'{at:.3g} s' for at in shown)} |")
-    print(f"| --- | --: |{' --: |' * len(shown)}")
+    chosen = ex.evenly(mg.levels("validation", scored=True), levels)
+    grid = ex.Grid(level=chosen, seed=seeds, method=(*SOLVERS, *METHODS))
+    prepare_cloning(bench, seeds, bench.workers if isinstance(bench.workers, int) else 1)
+    work = functools.partial(measure, folder=str(bench.folder.resolve()))
+    rows = bench.run(work, grid, settings={"seconds": seconds}, inputs=inputs, pinned=True)
+    times = np.geomspace(FIRST, seconds * 1.05, TIMES)
+    shown = [0.05, 1.0, seconds * 1.05]
+    table = ex.Table(["method", "games", *(f"{at:.3g} s" for at in shown)])
     curves = {}
-    _, metrics = load_rliable()
-    for method in METHODS:
-        own = [(run, load(run) or {}) for run in runs if run.method == method]
-        games = np.median([answer["games"] for _, answer in own])
-        table = np.array(
-            [scores_at(run, answer, np.append(shown, times)) for run, answer in own]
-        ).reshape(len(levels), options.seeds, -1)
-        means = [interquartile_mean(table[:, :, i].T) for i in range(len(shown))]
-        cells = [f"{one.mean:.3f} ({one.low:.3f} to {one.high:.3f})" for one in means]
-        print(f"| {method} | {games:,.0f} | {' | '.join(cells)} |")
-        curves[method] = np.array(
-            [
-                [
-                    metrics.aggregate_iqm(table[:, seed, i])
-                    for i in range(len(shown), table.shape[2])
-                ]
-                for seed in range(options.seeds)
-            ]
-        )
-    draw(options.folder / "baselines.png", times, curves)
+    for method, several in ex.grouped(rows, "method").items():
+        games = np.median([row["games"] for row in several])
+
+        def scores(moment: float, several: list[ex.Row] = several) -> np.ndarray:
+            return ex.array(several, functools.partial(score_at, moment), "seed", "level")
+
+        table.add(method, f"{games:,.0f}", *(ex.interquartile_mean(scores(at)) for at in shown))
+        of_seeds = [[ex.middle_mean(row) for row in scores(at)] for at in times]
+        curves[method] = np.array(of_seeds).T
+    print(table)
+    draw(bench.folder / "baselines.png", times, curves)
 
 
 def draw(path: pathlib.Path, times: np.ndarray, curves: dict[str, np.ndarray]) -> None:
@@ -336,4 +264,4 @@ def draw(path: pathlib.Path, times: np.ndarray, curves: dict[str, np.ndarray]) -
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

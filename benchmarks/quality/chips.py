@@ -1,6 +1,6 @@
 """Captures workloads for each chip, and has the compiler carry out its own plan again.
 
-    python benchmarks/quality/chips.py [--target NAME]... [WORKLOAD...]
+    python benchmarks/quality/chips.py [--targets NAME,...] [WORKLOAD...]
 
 For each chip and workload it prints a row, which docs/results/chips.md sums up: what XLA's own plan
 takes of fast memory, whether it is valid, its latency, and that of the program into which it is
@@ -8,15 +8,17 @@ written anew. Needs mallocgame[xla] and no TPU. Exits 1 if a program can't be ca
 not valid.
 """
 
-import argparse
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 import mallocgame as mg
 import mallocgame.xla as mgx
-from mallocgame.xla.sources import find_source, workloads
+from mallocgame import experiments as ex
+from mallocgame.xla.sources import find_source
 
 WORKLOADS = (
     "gcn_dense_2048",
@@ -29,59 +31,61 @@ WORKLOADS = (
 )
 
 
-def microseconds(ps: int) -> str:
-    """Returns picoseconds in microseconds, all digits."""
-    return f"{ps / 1e6:,.6f}"
+Cells = tuple[bool, list[str]]  # whether all is as it should be, and those of a row
 
 
-def cells(workload: str, compiler: mgx.Compiler) -> tuple[bool, list[str]]:
-    """Returns whether XLA's own plan is valid, and the cells of the row."""
+def carried_out(
+    workload: str, compiler: mgx.Compiler
+) -> tuple[mgx.Capture, mg.Report, mg.Report, Cells]:
+    """Returns a capture, its own plan before and after it is written anew, and first cells."""
     name, function, arguments = find_source(workload)
-    target = compiler.target.name
+    target = compiler.target.title
     captured = mgx.capture(function, *arguments, target=target, name=name, compiler=compiler)
     program, plan = captured.program, captured.xla_plan
     verdict = mg.validate(program, plan)
     sizes = program.buffers["size_bytes"][plan.residences["buffer"]]
     most = int(np.max(plan.residences["offset"] + sizes, initial=0))
-    own = mg.simulate(program, plan)
-    done = mgx.apply(captured, plan, compiler).report
-    return verdict.ok, [
-        f"{program.counts['accesses']:,}",
-        f"{most:,}",
-        "yes" if verdict.ok else f"no: {verdict.message}",
-        microseconds(own.latency_ps),
-        microseconds(done.latency_ps),
-        "0"
-        if done.latency_ps == own.latency_ps
-        else f"{done.latency_ps / own.latency_ps - 1:+.4%}",
+    valid = "yes" if verdict.ok else f"no: {verdict.message}"
+    cells = [f"{program.counts['accesses']:,}", f"{most:,}", valid]
+    own, done = mg.simulate(program, plan), mgx.apply(captured, plan, compiler).report
+    return captured, own, done, (verdict.ok, cells)
+
+
+def print_rows(
+    cells_of: Callable[[str, mgx.Compiler], Cells], targets: Any, workloads: Any, no_cache: bool
+) -> int:
+    """Prints a row for each target and workload, and returns 1 if one is not as it should be."""
+    all_good = True
+    for target in targets:
+        cache = None if no_cache else mgx.DEFAULT_CACHE
+        with mgx.Compiler(mgx.find_target(target), cache=cache) as compiler:
+            for workload in workloads:
+                begin = time.monotonic()
+                try:
+                    good, row = cells_of(workload, compiler)
+                except mg.MallocGameError as error:
+                    good, row = False, [f"{type(error).__name__}: {error}"]
+                all_good = all_good and good
+                print("|", " | ".join([f"`{workload}`", target, *row]), "|", flush=True)
+                print(f"{time.monotonic() - begin:.1f} s", file=sys.stderr, flush=True)
+    return 0 if all_good else 1
+
+
+def cells(workload: str, compiler: mgx.Compiler) -> Cells:
+    _, own, done, (valid, first) = carried_out(workload, compiler)
+    same = done.latency_ps == own.latency_ps
+    return valid, [
+        *first,
+        *(f"{one.latency_ps / 1e6:,.6f}" for one in (own, done)),
+        "0" if same else f"{done.latency_ps / own.latency_ps - 1:+.4%}",
     ]
 
 
-def main() -> int:
-    """Prints a row for each chip and workload."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("workloads", nargs="*", default=WORKLOADS, metavar="WORKLOAD")
-    parser.add_argument("--target", action="append", choices=mgx.TARGETS)
-    parser.add_argument("--no-cache", action="store_true", help="compile everything anew")
-    options = parser.parse_args()
-    unknown = set(options.workloads) - set(workloads())
-    if unknown:
-        parser.error(f"workloads: found {', '.join(sorted(unknown))}")
-    good = True
-    for target in options.target or mgx.TARGETS:
-        cache = None if options.no_cache else mgx.DEFAULT_CACHE
-        with mgx.Compiler(mgx.find_target(target), cache=cache) as compiler:
-            for workload in options.workloads:
-                begin = time.monotonic()
-                try:
-                    valid, row = cells(workload, compiler)
-                except mg.MallocGameError as error:
-                    valid, row = False, [f"{type(error).__name__}: {error}"]
-                good = good and valid
-                print("|", " | ".join([f"`{workload}`", target, *row]), "|", flush=True)
-                print(f"{time.monotonic() - begin:.1f} s", file=sys.stderr, flush=True)
-    return 0 if good else 1
+def main(
+    *workloads: str, targets: tuple[str, ...] = tuple(mgx.TARGETS), no_cache: bool = False
+) -> int:
+    return print_rows(cells, targets, workloads or WORKLOADS, no_cache)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ex.main(main)

@@ -9,14 +9,14 @@ their assignments, as actors make them. The table has the means over all generat
 half. Seconds are CPU seconds.
 """
 
-import argparse
 import time
 
 import numpy as np
 from egrl_gap import HIERARCHY, LEARNED  # type: ignore[import-not-found]
-from placement import named  # type: ignore[import-not-found]
+from placement import problem_of  # type: ignore[import-not-found]
 
 import mallocgame as mg
+from mallocgame import experiments as ex
 from mallocgame.agents.torch_module import torch_module
 
 
@@ -39,15 +39,9 @@ def measured(problems: list[mg.placement.Placement], rounds: int) -> np.ndarray:
     return np.array(rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=40)
-    options = parser.parse_args()
-    rows = measured(
-        [mg.placement.problem(named(name), HIERARCHY) for name in LEARNED], options.rounds
-    )
+def main(*, rounds: int = 40) -> None:
+    rows = measured([problem_of(HIERARCHY, name) for name in LEARNED], rounds)
     mean = rows[len(rows) // 2 :].mean(axis=0)
-    print("| a generation | |\n| --- | --: |")
     labels = (
         "bytes of the networks, which are sent once for a round",
         "bytes of its assignment",
@@ -55,9 +49,11 @@ def main() -> None:
         "seconds of an actor, which makes its maps",
         "seconds of the learner, which takes them and learns",
     )
+    table = ex.Table(["a generation", ""])
     for label, value in zip(labels, mean, strict=True):
-        print(f"| {label} | {f'{value:.4f}' if value < 1 else f'{value:,.0f}'} |")
+        table.add(label, f"{value:.4f}" if value < 1 else f"{value:,.0f}")
+    print(table)
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

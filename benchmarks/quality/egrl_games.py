@@ -15,16 +15,13 @@ programs, and what the first column is over the others, with 95 % intervals (rli
 seeds. Each run uses one thread.
 """
 
-import argparse
-import pathlib
+import dataclasses
 
 import numpy as np
-from numpy.typing import NDArray
-from placement import Bench, make  # type: ignore[import-not-found]
+from placement import best_ps, problem_of, runs  # type: ignore[import-not-found]
 
 import mallocgame as mg
-from mallocgame._cli.parser import add_workers, workers
-from mallocgame._levels.scores import mean_of_levels
+from mallocgame import experiments as ex
 from mallocgame.programs import suite
 
 # (game, method), by the title of its column.
@@ -37,66 +34,48 @@ COLUMNS = {
 ANNEAL = "anneal"
 
 
-def logs_of(bench: Bench, program_name: str, title: str) -> NDArray[np.float64]:
-    """Natural logarithms of speed-ups over XLA, [seeds]."""
-    program = bench.problem("priority-game", program_name).program
-    xla_ps = mg.simulate(program, program.xla_plan).latency_ps
-    if title == ANNEAL:
-        found = [annealed_ps(program, bench.evaluations, seed) for seed in range(bench.seeds)]
-    else:
-        game, method = COLUMNS[title]
-        runs = bench.runs(game, program_name, method)
-        found = [run["improvements"][-1][1] for run in runs]
-    return np.log(xla_ps / np.array(found, np.float64))
+def anneal(seed: int, program: str, evaluations: int) -> dict:
+    problem = problem_of("priority-game", program)
+    result = mg.solve(
+        problem.program, ANNEAL, seconds=0, evaluations=evaluations, seed=seed, game="priority"
+    )
+    return {"improvements": [[0, result.report.latency_ps]]}
 
 
-def annealed_ps(program: mg.Program, games: int, seed: int) -> int:
-    result = mg.solve(program, ANNEAL, seconds=0, evaluations=games, seed=seed, game="priority")
-    return result.report.latency_ps
+def log_of(run: ex.Row) -> float:
+    """The natural logarithm of the speed-up over XLA."""
+    program = problem_of("priority-game", run["program"]).program
+    assert program.xla_plan is not None, "every bundled program has XLA's own plan"
+    return float(np.log(mg.simulate(program, program.xla_plan).latency_ps / best_ps(run)))
 
 
-def shown(logs: NDArray[np.float64]) -> str:
-    """The geometric mean of [seeds, programs] and its interval."""
-    interval = mean_of_levels(logs)
-    mean, low, high = np.exp([interval.mean, interval.low, interval.high])
-    return f"{mean:.4f} ({low:.4f} to {high:.4f})"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("programs", metavar="PROGRAM", nargs="*", default=suite("contended"))
-    parser.add_argument("--evaluations", type=int, default=2000)
-    parser.add_argument("--seeds", type=int, default=3)
-    add_workers(parser, 1, "runs side by side (1)")
-    options = parser.parse_intermixed_args()
-    bench = Bench(options.folder, options.evaluations, options.seeds)
-    # Seed by seed, so that an interrupted benchmark can be printed with fewer of them.
-    tasks = [
-        (game, program, method, seed)
-        for seed in range(options.seeds)
-        for game, method in COLUMNS.values()
-        for program in options.programs
-    ]
-    with workers(options, here=True) as several:
-        make(bench, tasks, several)
-    titles = [*COLUMNS, ANNEAL]
-    print(f"| program | tensors | runs | {' | '.join(titles)} |\n| --- |{' --: |' * 7}")
-    logs: dict[str, list[NDArray[np.float64]]] = {title: [] for title in titles}
-    for program in options.programs:
-        for title in titles:
-            logs[title].append(logs_of(bench, program, title))
-        nodes = [bench.problem(game, program) for game in ("time-game", "priority-game")]
-        tensors, runs = (nodes[0].tensor_bytes > 0).sum(), nodes[1].num_nodes
-        cells = " | ".join(f"{np.exp(logs[title][-1].mean()):.3f}" for title in titles)
-        print(f"| `{program}` | {tensors} | {runs} | {cells} |", flush=True)
-    tables = {title: np.array(logs[title]).T for title in titles}
-    cells = " | ".join(shown(tables[title]) for title in titles)
-    print(f"| geometric mean | | | {cells} |")
-    first = tables[titles[0]]
-    cells = " | ".join(shown(first - tables[title]) for title in titles[1:])
-    print(f"| `{titles[0]}` over it | | | | {cells} |")
+def main(
+    bench: ex.Bench, *programs: str, evaluations: int = 2000, seeds: tuple[int, ...] = (0, 1, 2)
+) -> None:
+    names = list(programs) or suite("contended")
+    axes = {"seed": seeds, "program": names}
+    games, methods = zip(*COLUMNS.values(), strict=True)
+    grid = ex.Grid(hierarchy=dict.fromkeys(games), method=dict.fromkeys(methods), **axes).where(
+        lambda hierarchy, method, **_: (hierarchy, method) in COLUMNS.values()
+    )
+    found = ex.grouped(runs(bench, grid, evaluations), "hierarchy", "method")
+    kept = dataclasses.replace(bench, folder=bench.folder / ANNEAL)
+    annealed = kept.run(anneal, ex.Grid(**axes), settings={"evaluations": evaluations})
+    rows = {title: found[column] for title, column in COLUMNS.items()} | {ANNEAL: annealed}
+    logs = {title: ex.array(several, log_of, "seed", "program") for title, several in rows.items()}
+    table = ex.Table(["program", "tensors", "runs", *rows])
+    for place, program in enumerate(names):
+        nodes = [problem_of(game, program) for game in ("time-game", "priority-game")]
+        sizes = (nodes[0].tensor_bytes > 0).sum(), nodes[1].num_nodes
+        cells = (f"{np.exp(own[:, place].mean()):.3f}" for own in logs.values())
+        table.add(f"`{program}`", *sizes, *cells)
+    means = [f"{ex.mean_of_levels(own).exp():.4f}" for own in logs.values()]
+    table.add("geometric mean", "", "", *means)
+    (title, first), *others = logs.items()
+    over = [f"{ex.mean_of_levels(first - own).exp():.4f}" for _, own in others]
+    table.add(f"`{title}` over it", "", "", "", *over)
+    print(table)
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

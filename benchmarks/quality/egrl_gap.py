@@ -17,19 +17,15 @@ for others like them. `anneal` gets 25 times the maps. The second table trains o
 LEARNED, and places UNSEEN with it, without training on them. Each run uses one thread.
 """
 
-import argparse
-import functools
-import pathlib
-import sys
+import dataclasses
 
 import numpy as np
 from numpy.typing import NDArray
-from placement import Bench, make  # type: ignore[import-not-found]
+from placement import best_ps, problem_of, runs  # type: ignore[import-not-found]
 
 import mallocgame as mg
 from mallocgame import agents
-from mallocgame._cli.parser import add_workers, workers
-from mallocgame._levels.scores import Interval, mean, mean_of_levels
+from mallocgame import experiments as ex
 
 HIERARCHY = "nnp_i_12_engines"
 LEARNED = [
@@ -56,125 +52,92 @@ UNSEEN = [
     "mixer_003.tpu_v4i",
     "graph_003.tpu_v4i",
 ]
-METHODS = ["egrl", "evolution-only", "gradient-only", "greedy-dp", "evolution", "anneal"]
-
-
-class Gaps:
-    """The gaps of the workloads, and how much of them is closed."""
-
-    def __init__(self, bench: Bench) -> None:
-        self.bench = bench
-
-    @functools.cache  # noqa: B019 - there is one for the whole run
-    def optimal(self, program: str) -> mg.placement.OptimalMap:
-        run = self.bench.run(HIERARCHY, program, "optimal", 0)
-        problem = self.bench.problem(HIERARCHY, program)
-        first_come_ps = problem.search("first-come", 1).latency_ps
-        return mg.placement.OptimalMap(
-            np.array(run["map"], np.uint8),
-            run["improvements"][-1][1],
-            run["bound_ps"],
-            "optimal",
-            min(problem.baseline_ps, first_come_ps),
-        )
-
-    def closed(self, program: str, method: str) -> NDArray[np.float64]:
-        """One number for each seed. A method that is no better than a compiler closes nothing."""
-        optimal, runs = self.optimal(program), self.bench.runs(HIERARCHY, program, method)
-        return np.array([optimal.gap_closed(run["improvements"][-1][1]) for run in runs])
-
-
-def shown(interval: Interval) -> str:
-    return f"{interval.mean:.3f} ({interval.low:.3f} to {interval.high:.3f})"
+METHODS = ("egrl", "evolution-only", "gradient-only", "greedy-dp", "evolution", "anneal")
 
 
 # How means are estimated: scores [seeds, workloads] become a mean and its interval.
-ESTIMATES = {"seeds": mean_of_levels, "workloads and seeds": mean}
+ESTIMATES = {"seeds": ex.mean_of_levels, "workloads and seeds": ex.mean}
 
 
-def print_gaps(gaps: Gaps, methods: list[str], seeds: int) -> None:
-    print(
-        f"| workload | nodes | gap | {' | '.join(methods)} |\n| --- |"
-        + " --: |" * (len(methods) + 2)
-    )
-    scores: dict[str, list[NDArray[np.float64]]] = {method: [] for method in methods}
-    for program in LEARNED + UNSEEN:
-        optimal = gaps.optimal(program)
-        nodes = gaps.bench.problem(HIERARCHY, program).num_nodes
-        for method in methods:
-            scores[method].append(np.resize(gaps.closed(program, method), seeds))
-        cells = " | ".join(f"{scores[method][-1].mean():.3f}" for method in methods)
-        gap = 1 - optimal.bound_ps / optimal.compiler_ps
-        print(f"| `{program}` | {nodes} | {gap:.1%} | {cells} |", flush=True)
+def optimal(run: ex.Row) -> mg.placement.OptimalMap:
+    """The best map there is of a workload, from the run of `optimal`."""
+    problem = problem_of(HIERARCHY, run["program"])
+    first_come_ps = problem.search("first-come", 1).latency_ps
+    compiler_ps = min(problem.baseline_ps, first_come_ps)
+    best = np.array(run["map"], np.uint8)
+    return mg.placement.OptimalMap(best, best_ps(run), run["bound_ps"], "optimal", compiler_ps)
+
+
+Best = dict[str, mg.placement.OptimalMap]  # by workload
+Closed = dict[str, NDArray[np.float64]]  # by method, [seeds, workloads]
+
+
+def gaps(best: Best, closed: Closed) -> ex.Table:
+    table = ex.Table(["workload", "nodes", "gap", *closed])
+    for place, (program, one) in enumerate(best.items()):
+        nodes = problem_of(HIERARCHY, program).num_nodes
+        cells = (f"{scores[:, place].mean():.3f}" for scores in closed.values())
+        table.add(f"`{program}`", nodes, f"{1 - one.bound_ps / one.compiler_ps:.1%}", *cells)
     for label, chosen in (
         ("all", slice(None)),
         ("those that settings were chosen on", slice(len(LEARNED))),
         ("the others", slice(len(LEARNED), None)),
     ):
         for drawn, estimate in ESTIMATES.items():
-            means = [estimate(np.array(scores[method][chosen]).T) for method in methods]
-            cells = " | ".join(map(shown, means))
-            print(f"| mean of {label}, draws of {drawn} | | | {cells} |")
-    first = np.array(scores[methods[0]]).T
+            means = (estimate(scores[:, chosen]) for scores in closed.values())
+            table.add(f"mean of {label}, draws of {drawn}", "", "", *means)
+    (first, own), *others = closed.items()
     for drawn, estimate in ESTIMATES.items():
-        less = [estimate(first - np.array(scores[method]).T) for method in methods[1:]]
-        cells = " | ".join(map(shown, less))
-        label = f"`{methods[0]}` less it, workload by workload"
-        print(f"| {label}, draws of {drawn} | | | | {cells} |")
-    print()
+        label = f"`{first}` less it, workload by workload, draws of {drawn}"
+        table.add(label, "", "", "", *(estimate(own - scores) for _, scores in others))
+    return table
 
 
-def trained(bench: Bench, seed: int, evaluations: int) -> agents.EgrlAgent:
-    """The agent that was trained on all of LEARNED, from the folder if it is there."""
-    path = bench.folder / f"learned-{evaluations}-{seed}.egrl"
-    if not path.exists():
-        print(f"egrl_gap: one agent on {len(LEARNED)} workloads, seed {seed}", file=sys.stderr)
-        problems = [bench.problem(HIERARCHY, program) for program in LEARNED]
-        trainer = agents.Egrl(problems, {}, seed, threads=1)
-        trainer.train(evaluations * len(LEARNED))
-        partial = path.with_suffix(".partial")
-        trainer.save(partial)
-        partial.rename(path)
-    return agents.EgrlAgent.load(path)
+def train(seed: int, evaluations: int) -> dict:
+    """Trains one agent on all of LEARNED, and returns its maps of UNSEEN."""
+    problems = [problem_of(HIERARCHY, program) for program in LEARNED]
+    trainer = agents.Egrl(problems, {}, seed, threads=1)
+    trainer.train(evaluations * len(LEARNED))
+    agent = trainer.agent()
+    placed = {one: agent.place(problem_of(HIERARCHY, one), seed=seed).latency_ps for one in UNSEEN}
+    return {"placed_ps": placed}
 
 
-def print_transfer(gaps: Gaps, seeds: int, evaluations: int) -> None:
-    print("| workload | placed without training |\n| --- | --: |")
-    placing = [trained(gaps.bench, seed, evaluations) for seed in range(seeds)]
-    scores = []
-    for program in UNSEEN:
-        problem, optimal = gaps.bench.problem(HIERARCHY, program), gaps.optimal(program)
-        placed = [agent.place(problem, seed=seed) for seed, agent in enumerate(placing)]
-        scores.append([optimal.gap_closed(found.latency_ps) for found in placed])
-        print(f"| `{program}` | {np.mean(scores[-1]):.3f} |", flush=True)
+def transfer(best: Best, rows: list[ex.Row]) -> ex.Table:
+    table = ex.Table(["workload", "placed without training"])
+    closed = np.array(
+        [[best[one].gap_closed(row["placed_ps"][one]) for one in UNSEEN] for row in rows]
+    )
+    for place, program in enumerate(UNSEEN):
+        table.add(f"`{program}`", f"{closed[:, place].mean():.3f}")
     for drawn, estimate in ESTIMATES.items():
-        print(f"| mean, draws of {drawn} | {shown(estimate(np.array(scores).T))} |")
+        table.add(f"mean, draws of {drawn}", estimate(closed))
+    return table
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--evaluations", type=int, default=4000)
-    parser.add_argument("--transfer-evaluations", type=int, default=1000)
-    add_workers(parser, 1, "runs side by side (1)")
-    options = parser.parse_args()
-    bench = Bench(options.folder, options.evaluations, options.seeds)
-    # Seed by seed, so that an interrupted benchmark can be printed with fewer of them.
-    tasks = [
-        (HIERARCHY, program, method, seed)
-        for seed in range(options.seeds)
-        for method in ["optimal", *options.methods]
-        for program in LEARNED + UNSEEN
-        if seed in bench.seeds_of(method)
-    ]
-    with workers(options, here=True) as several:
-        make(bench, tasks, several)
-    gaps = Gaps(bench)
-    print_gaps(gaps, options.methods, options.seeds)
-    print_transfer(gaps, options.seeds, options.transfer_evaluations)
+def main(
+    bench: ex.Bench,
+    *,
+    methods: tuple[str, ...] = METHODS,
+    seeds: tuple[int, ...] = (0, 1, 2),
+    evaluations: int = 4000,
+    transfer_evaluations: int = 1000,
+) -> None:
+    grid = ex.Grid(
+        seed=seeds, hierarchy=[HIERARCHY], method=["optimal", *methods], program=LEARNED + UNSEEN
+    )
+    by_method = ex.grouped(runs(bench, grid, evaluations), "method")
+    best = {run["program"]: optimal(run) for run in by_method.pop("optimal")}
+
+    def closed(run: ex.Row) -> float:
+        return best[run["program"]].gap_closed(best_ps(run))
+
+    scores = {name: ex.array(own, closed, "seed", "program") for name, own in by_method.items()}
+    print(gaps(best, scores), end="\n\n")
+    kept = dataclasses.replace(bench, folder=bench.folder / "learned")
+    trained = kept.run(train, ex.Grid(seed=seeds), settings={"evaluations": transfer_evaluations})
+    print(transfer(best, trained))
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

@@ -11,7 +11,6 @@ is examples/improve_levels.py from there; their score is the interquartile mean 
 mallocgame[rl,agents,benchmark].
 """
 
-import argparse
 import contextlib
 import functools
 import pathlib
@@ -20,13 +19,12 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from one_game import EXAMPLES  # type: ignore[import-not-found]
+from one_game import EXAMPLES, at_stake  # type: ignore[import-not-found]
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
 import mallocgame as mg
-from mallocgame._levels import evenly
-from mallocgame._levels.scores import interquartile_mean, score
+from mallocgame import experiments as ex
 from mallocgame.sb3 import SB3VecEnv
 
 sys.path.insert(0, str(EXAMPLES))
@@ -62,7 +60,7 @@ class Watch(BaseCallback):
             mask = self._env.action_masks()
             action, _ = model.predict(observation, action_masks=mask, deterministic=True)
             observation, _, over, _, info = self._env.step(int(action))
-        found = score(self._level, info["latency_ps"])
+        found = ex.score(self._level, info["latency_ps"])
         row("PPO", self._level.name, self._seed, self.num_timesteps, f"{found:.4f}")
 
 
@@ -82,46 +80,46 @@ def ppo(level: mg.Level, seed: int, steps: int) -> None:
     model.learn(steps, callback=Watch(level, seed))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("demonstrations", type=pathlib.Path)
-    parser.add_argument("--ppo-steps", type=int, default=20_480)
-    parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--rounds", type=int, default=120)
-    parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_args()
+def main(
+    demonstrations: pathlib.Path,
+    *,
+    ppo_steps: int = 20_480,
+    epochs: int = 6,
+    rounds: int = 120,
+    seeds: tuple[int, ...] = (0, 1, 2),
+) -> None:
     torch.set_num_threads(1)
-    levels = [level for level in mg.levels("validation") if level.gain >= 1.02]
+    levels = at_stake("validation", 2.0)
     games = [level.game(**mg.FINE_GAME) for level in levels]
     row("learner", "level", "seed", "steps_epochs_or_rounds", "score")
 
     greedy = [mg.solve(game, "greedy", seconds=0).report.latency_ps for game in games]
-    scores = [score(level, ps) or 0.0 for level, ps in zip(levels, greedy, strict=True)]
-    row("greedy", "all", 0, 0, f"{interquartile_mean(np.array([scores])).mean:.4f}")
-    three = evenly(levels, 3)
+    scores = [ex.score(level, ps) or 0.0 for level, ps in zip(levels, greedy, strict=True)]
+    row("greedy", "all", 0, 0, f"{ex.middle_mean(np.array(scores)):.4f}")
+    three = ex.evenly(levels, 3)
     for level in three:
         row("greedy", level.name, 0, 0, f"{scores[levels.index(level)]:.4f}")
-        for seed in range(options.seeds):
-            ppo(level, seed, options.ppo_steps)
+        for seed in seeds:
+            ppo(level, seed, ppo_steps)
 
-    data = list(np.load(options.demonstrations).values())
-    for seed in range(options.seeds):
+    data = list(np.load(demonstrations).values())
+    for seed in seeds:
 
         def tell(name: str, number: int, policy: torch.nn.Module, seed: int = seed) -> None:
             told = zip(levels, play(policy, games), strict=True)
-            found = [score(level, end.latency_ps) or 0.0 for level, end in told]
-            mean = interquartile_mean(np.array([found])).mean
+            found = [ex.score(level, end.latency_ps) or 0.0 for level, end in told]
+            mean = ex.middle_mean(np.array(found))
             print(f"{name},all,{seed},{number},{mean:.4f}", file=sys.__stdout__, flush=True)
 
-        def rounds(number: int, policy: torch.nn.Module, tell: Callable = tell) -> None:
+        def watch(number: int, policy: torch.nn.Module, tell: Callable = tell) -> None:
             if number % EVERY_ROUND == 0:
                 tell("improved", number, policy)
 
         torch.manual_seed(seed)
         with contextlib.redirect_stdout(sys.stderr):
-            policy = clone(data, epochs=options.epochs, watch=functools.partial(tell, "cloning"))
-            improve(policy, data, seed, options.rounds, rounds)
+            policy = clone(data, epochs=epochs, watch=functools.partial(tell, "cloning"))
+            improve(policy, data, seed, rounds, watch)
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

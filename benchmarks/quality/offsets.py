@@ -13,8 +13,8 @@ one of ours is missing, wrong, or slower than the better of the others, or a fir
 than 1 ms.
 """
 
-import argparse
 import csv
+import functools
 import json
 import math
 import pathlib
@@ -23,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from mallocgame import experiments as ex
 
 Row = tuple[int, int, int]  # begin, end, size
 
@@ -62,20 +64,8 @@ def first_answer(intervals: list[Row]) -> float:
 
 
 def ours(path: pathlib.Path, capacity: int, seconds: float, out: pathlib.Path) -> float | None:
-    command = [
-        sys.executable,
-        "-m",
-        "mallocgame",
-        "offsets",
-        path,
-        "--capacity",
-        capacity,
-        "--seconds",
-        seconds,
-        "-o",
-        out,
-        "--json",
-    ]
+    limits = ["--capacity", capacity, "--seconds", seconds]
+    command = [sys.executable, "-m", "mallocgame", "offsets", path, *limits, "-o", out, "--json"]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     return json.loads(done.stdout)["seconds"] if done.returncode == 0 else None
 
@@ -83,13 +73,8 @@ def ours(path: pathlib.Path, capacity: int, seconds: float, out: pathlib.Path) -
 def minimalloc(
     binary: str, path: pathlib.Path, capacity: int, seconds: float, out: pathlib.Path
 ) -> float | None:
-    command = [
-        binary,
-        f"--capacity={capacity}",
-        f"--input={path}",
-        f"--output={out}",
-        f"--timeout={seconds}s",
-    ]
+    limits = [f"--capacity={capacity}", f"--timeout={seconds}s"]
+    command = [binary, *limits, f"--input={path}", f"--output={out}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     elapsed = re.search(r"Elapsed time ([\d.]+)s", done.stdout + done.stderr)
     return float(elapsed[1]) if elapsed and out.exists() and done.returncode == 0 else None
@@ -122,44 +107,41 @@ def cp_sat(intervals: list[Row], capacity: int, seconds: float) -> tuple[float |
     return time.perf_counter() - start, [unit * solver.value(offset) for offset in offsets]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("minimalloc", help="its binary")
-    parser.add_argument("folder", type=pathlib.Path, help="files NAME.CAPACITY.csv")
-    parser.add_argument(
-        "--seconds", type=float, default=60, help="for each solver and instance (60)"
-    )
-    options = parser.parse_args()
-    failed = 0
-    paths = sorted(options.folder.glob("*.*.csv"))
+def measure(
+    path: pathlib.Path, capacity: int, binary: str, seconds: float
+) -> tuple[int, float, list[float | None]]:
+    """Returns how many intervals there are, and the seconds of each, None without an answer."""
+    intervals, _ = read(path)
+    times: list[float | None] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for run in (ours, functools.partial(minimalloc, binary)):
+            out = pathlib.Path(folder) / f"{len(times)}.csv"
+            taken = run(path, capacity, seconds, out)
+            right = taken is not None and fits(intervals, read(out, "offset")[1], capacity)
+            times.append(taken if right else None)
+    taken, offsets = cp_sat(intervals, capacity, seconds)
+    times.append(taken if taken is not None and fits(intervals, offsets, capacity) else None)
+    return len(intervals), first_answer(intervals), times
+
+
+def main(minimalloc: str, folder: pathlib.Path, *, seconds: float = 60) -> int:
+    paths = sorted(folder.glob("*.*.csv"))
     if not paths:
-        parser.error(f"no NAME.CAPACITY.csv in {options.folder}")
-    print(
-        "| instance | intervals | first ms | mallocgame s | MiniMalloc s | CP-SAT s |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: |"
-    )
+        raise SystemExit(f"no NAME.CAPACITY.csv in {folder}")
+    heads = ("instance", "intervals", "first ms", "mallocgame s", "MiniMalloc s", "CP-SAT s")
+    table, failed = ex.Table(heads), False
     for path in paths:
-        name, capacity = path.name.split(".")[0], int(path.name.split(".")[1])
-        intervals, _ = read(path)
-        first = first_answer(intervals)
-        times: list[float | None] = []
-        with tempfile.TemporaryDirectory() as folder:
-            for run in (ours, lambda *rest: minimalloc(options.minimalloc, *rest)):
-                out = pathlib.Path(folder) / f"{len(times)}.csv"
-                taken = run(path, capacity, options.seconds, out)
-                right = taken is not None and fits(intervals, read(out, "offset")[1], capacity)
-                times.append(taken if right else None)
-        taken, offsets = cp_sat(intervals, capacity, options.seconds)
-        times.append(taken if taken is not None and fits(intervals, offsets, capacity) else None)
-        others = [t for t in times[1:] if t is not None]
-        failed += times[0] is None or (bool(others) and times[0] > min(others)) or first > 1e-3
-        cells = ["–" if t is None else f"{t:.3f}" for t in times]
-        print(
-            f"| {name} | {len(intervals)} | {1e3 * first:.2f} | {' | '.join(cells)} |", flush=True
-        )
-    print(f"–: no answer within {options.seconds:g} s.")
-    return 1 if failed else 0
+        name, capacity = path.name.split(".")[:2]
+        ex.tell(name)
+        count, first, times = measure(path, int(capacity), minimalloc, seconds)
+        own, others = times[0], [t for t in times[1:] if t is not None]
+        failed |= own is None or (bool(others) and own > min(others)) or first > 1e-3
+        cells = ("–" if t is None else f"{t:.3f}" for t in times)
+        table.add(name, count, f"{1e3 * first:.2f}", *cells)
+    print(table)
+    print(f"–: no answer within {seconds:g} s.")
+    return int(failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ex.main(main)

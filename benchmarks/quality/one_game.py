@@ -13,22 +13,23 @@ Methods are scripts of examples/, each with the seeds 0, 1 ...:
 
 All play the fine game, and so does greedy:fine. styles plays its first rule. The demonstrations are
 made once, FOLDER/demonstrations.npz. FOLDER/METHOD/SEED is a submission with the plans of both
-splits, finished when it has seconds.txt, so that it goes on where it stopped. Prints
-the interquartile mean of the scores (0 greedy, 1 best known) with its 95 % interval over levels and
+splits, finished when there is METHOD/SEED.json, so that it goes on where it stopped. Prints the
+interquartile mean of the scores (0 greedy, 1 best known) with its 95 % interval over levels and
 seeds, the same of the differences to greedy:fine and to styles, level by level, the geometric mean
 of the speed-up over greedy, and the share of games that are faster, and slower, than greedy:fine's.
 Needs mallocgame[rl,benchmark].
 """
 
-import argparse
-import concurrent.futures
+import functools
 import math
 import os
 import pathlib
 import subprocess
 import sys
 import time
+import typing
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import torch
@@ -36,8 +37,7 @@ from numpy.typing import NDArray
 from torch.nn import Sequential
 
 import mallocgame as mg
-from mallocgame._levels.judging import judge_submission
-from mallocgame._levels.scores import Interval, interquartile_mean, score
+from mallocgame import experiments as ex
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
 from clone_levels import load_policy, play
@@ -55,14 +55,16 @@ LEARNERS = {
     "MuZero:search": "MuZero",
     "EGRL": None,
 }
-METHODS = (*CONTROLS, *LEARNERS)
+Method = Literal[
+    "greedy:fine", "styles", "cloning", "improved", "PPO", "DQN", "MuZero", "MuZero:search", "EGRL"
+]
+Split = Literal["validation", "test"]
 SPLITS = ("validation", "test")
 STEPS = {"PPO": ("sb3_levels.py", 900_000), "DQN": ("sb3_dqn_levels.py", 300_000)}
-TIMED = "seconds.txt"  # how long a method took; it is written last
 
 
 def folder_of(folder: pathlib.Path, method: str, seed: int) -> pathlib.Path:
-    return folder / method.replace(":", "_") / str(seed)
+    return folder / method / str(seed)
 
 
 def command(method: str, folder: pathlib.Path, seed: int) -> list[str]:
@@ -98,11 +100,9 @@ def solve(method: str, folder: pathlib.Path) -> None:
         mg.save_plan(result.plan, game.program, folder / f"{level.name}.json")
 
 
-def make(method: str, folder: pathlib.Path, seed: int) -> None:
-    """Makes a submission, if it isn't finished."""
-    if (folder / TIMED).exists():
-        return
-    begin = time.monotonic()
+def make(method: str, seed: int, within: pathlib.Path) -> dict:
+    """Makes a submission."""
+    begin, folder = time.monotonic(), folder_of(within, method, seed)
     if method in LEARNERS:
         script, *arguments = command(method, folder, seed)
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -111,12 +111,12 @@ def make(method: str, folder: pathlib.Path, seed: int) -> None:
         )
     else:
         solve(method, folder)
-    (folder / TIMED).write_text(f"{time.monotonic() - begin:.0f}\n", encoding="utf-8")
+    return {"seconds": round(time.monotonic() - begin)}
 
 
 def latencies(folders: Sequence[pathlib.Path], levels: Sequence[mg.Level]) -> NDArray[np.int64]:
     """Returns what the submissions reach, [seeds, levels]. Every plan must be there and valid."""
-    runs = [judge_submission(folder, levels) for folder in folders]
+    runs = [ex.judge_submission(folder, levels) for folder in folders]
     for problem in [f"{run.plan}: {run.problem}" for own in runs for run in own if run.problem]:
         raise SystemExit(problem)
     return np.array([[run.latency_ps for run in own] for own in runs])
@@ -134,65 +134,54 @@ def game_ms(policy: Sequential, levels: Sequence[mg.Level]) -> NDArray[np.float6
     return np.array(took)
 
 
-def text(interval: Interval) -> str:
-    return f"{interval.mean:.3f} ({interval.low:.3f} to {interval.high:.3f})"
+def at_stake(split: str, percent: float) -> list[mg.Level]:
+    return [one for one in mg.levels(split) if one.gain >= 1 + percent / 100]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--split", choices=SPLITS, default="validation")
-    parser.add_argument("--stake", type=float, default=2.0, help="percent, as of the benchmark")
-    parser.add_argument("--methods", default=",".join(METHODS), help=f"of {', '.join(METHODS)}")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--jobs", type=int, default=1)
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-
-    methods = dict.fromkeys((*CONTROLS, *options.methods.split(",")))
+def main(
+    bench: ex.Bench,
+    *,
+    split: Split = "validation",
+    stake: float = 2.0,
+    methods: tuple[Method, ...] = typing.get_args(Method),
+    seeds: tuple[int, ...] = tuple(range(5)),
+) -> None:
+    grid = ex.Grid(method=dict.fromkeys((*CONTROLS, *methods)), seed=seeds)
+    grid = grid.where(lambda method, seed: method in LEARNERS or seed == seeds[0])
+    work = functools.partial(make, within=bench.folder)
+    rows = []
+    for begins_with_another in (False, True):
+        part = grid.where(
+            lambda method, seed, now=begins_with_another: (LEARNERS.get(method) is not None) == now
+        )
+        rows += bench.run(work, part)
     folders = {
-        method: [
-            folder_of(options.folder, method, seed)
-            for seed in range(options.seeds if method in LEARNERS else 1)
-        ]
-        for method in methods
+        method: [folder_of(bench.folder, method, row["seed"]) for row in several]
+        for method, several in ex.grouped(rows, "method").items()
     }
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for begins_with_another in (False, True):
-            made = [
-                pool.submit(make, method, folder, seed)
-                for method in methods
-                if (LEARNERS.get(method) is not None) == begins_with_another
-                for seed, folder in enumerate(folders[method])
-            ]
-            for one in made:
-                one.result()
-
-    levels = [one for one in mg.levels(options.split) if one.gain >= 1 + options.stake / 100]
+    levels = at_stake(split, stake)
     greedy = np.array([level.greedy_ps for level in levels])
     found = {method: latencies(own, levels) for method, own in folders.items()}
-    scores = {
-        method: np.array(
-            [[score(level, int(ps)) for level, ps in zip(levels, row, strict=True)] for row in rows]
-        )
-        for method, rows in found.items()
-    }
-    print(f"{options.split}, {len(levels)} levels with {options.stake:g} % at stake")
+    scored = {method: ex.scores_of(levels, own) for method, own in found.items()}
+    print(f"{split}, {len(levels)} levels with {stake:g} % at stake")
     titles = ["player", "seeds", "score", *(f"less {one}" for one in CONTROLS), "speed-up"]
     titles += [f"{word} than {FINE_GREEDY}" for word in ("faster", "slower")] + ["seconds"]
-    print(f"| {' | '.join(titles)} |")
-    print(f"| --- |{' --: |' * (len(titles) - 1)}")
-    for method, rows in found.items():
-        seconds = [int((folder / TIMED).read_text()) for folder in folders[method]]
-        cells = [method, str(len(rows)), text(interquartile_mean(scores[method]))]
-        cells += [text(interquartile_mean(scores[method] - scores[one])) for one in CONTROLS]
-        cells += [f"{math.exp(np.log(greedy / rows).mean()):.3f}"]
-        cells += [f"{(rows < found[FINE_GREEDY]).mean():.0%}"]
-        cells += [f"{(rows > found[FINE_GREEDY]).mean():.0%}", f"{np.median(seconds):.0f}"]
-        print(f"| {' | '.join(cells)} |")
-    for method in found:
-        each = [interquartile_mean(row[None]).mean for row in scores[method]]
-        print(f"{method}: each seed {', '.join(f'{one:.3f}' for one in each)}")
+    table = ex.Table(titles)
+    for method, several in ex.grouped(rows, "method").items():
+        own = found[method]
+        table.add(
+            method,
+            len(own),
+            ex.interquartile_mean(scored[method]),
+            *(ex.interquartile_mean(scored[method] - scored[one]) for one in CONTROLS),
+            f"{math.exp(np.log(greedy / own).mean()):.3f}",
+            f"{(own < found[FINE_GREEDY]).mean():.0%}",
+            f"{(own > found[FINE_GREEDY]).mean():.0%}",
+            f"{np.median([row['seconds'] for row in several]):.0f}",
+        )
+    print(table)
+    for method, each in scored.items():
+        print(f"{method}: each seed {', '.join(f'{ex.middle_mean(row):.3f}' for row in each)}")
     for method in [one for one in ("cloning", "improved") if one in found]:
         policy = load_policy(folders[method][0] / "policy.pt")
         parameters, took = sum(one.numel() for one in policy.parameters()), game_ms(policy, levels)
@@ -203,4 +192,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

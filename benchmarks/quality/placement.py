@@ -8,28 +8,23 @@ It makes a table of docs/results/egrl.md, and pictures.
                                            [--pictures docs/images] [--transfer]
 
 Keeps every run (hierarchy, program, method, seed) as a file in FOLDER, so that it can be
-interrupted and goes on where it stopped, and several may work on one folder, as the machines of
---ray do, which must see it; a run in FOLDER is
-made again only if the program, the settings or the evaluations are others now. Then prints, for
-each hierarchy, the speed-up over the compiler and over first-come, mean and standard deviation over
+interrupted and goes on where it stopped; machines of --ray must see FOLDER. Then prints, for each
+hierarchy, the speed-up over the compiler and over first-come, mean and standard deviation over
 the seeds, and what a run takes, in Markdown. A method that found no map that fits counts with
 everything in the slowest level.
 
 `egrl` and its parts know the compiler's map, but `egrl-slow`, which begins with everything in the
 slowest level alone, as do the searches but `anneal`. `anneal` gets 25 times the evaluations: it
-stands for what there is to gain. --pictures draws what is in FOLDER. `optimal` is the integer
+stands for what there is to gain. `optimal` is the integer
 programme (a minute at most, needs mallocgame[bounds]); with it, the first table says what no map
-can beat. --transfer places each program with the agents trained on the others, without training.
-Each run uses one thread. `egrl` and its parts need Torch.
+can beat. --transfer places each program with the agents trained on the others, without training;
+the best of --samples maps of each network counts. Each run uses one thread. `egrl` and its parts
+need Torch.
 """
 
-import argparse
-import contextlib
 import functools
-import json
 import os
 import pathlib
-import sys
 import time
 from typing import Literal
 
@@ -37,11 +32,10 @@ import numpy as np
 
 import mallocgame as mg
 from mallocgame import agents, plots
-from mallocgame._cli.parser import add_workers, workers
+from mallocgame import experiments as ex
 from mallocgame._core import placement_searches
-from mallocgame._jobs import HERE, Workers, run_jobs
 
-PROGRAMS = ["resnet50_b1.tpu_v4i", "resnet101_b4.tpu_v4i", "bert_base_b1_s128.tpu_v4i"]
+PROGRAMS = ("resnet50_b1.tpu_v4i", "resnet101_b4.tpu_v4i", "bert_base_b1_s128.tpu_v4i")
 AGENTS: dict[str, dict[str, object]] = {  # the settings of EGRL by method
     "egrl": {},
     "egrl-slow": {"refined": 0},
@@ -49,16 +43,11 @@ AGENTS: dict[str, dict[str, object]] = {  # the settings of EGRL by method
     "evolution-only": {"gradient": False},
     "gradient-only": {"population": 0, "rollouts": 16},
 }
-METHODS = [*placement_searches(), "optimal", *AGENTS]
-DRAWN = [
-    "egrl",
-    "evolution-only",
-    "gradient-only",
-    "greedy-dp",
-    "random",
-    "evolution",
-    "first-come",
-]
+METHODS = (*placement_searches(), "optimal", *AGENTS)
+DRAWN = (
+    *("egrl", "evolution-only", "gradient-only"),
+    *("greedy-dp", "random", "evolution", "first-come"),
+)
 MORE_FOR_ANNEALING = 25
 PLAIN = ("compiler", "first-come")  # one evaluation
 # What may stand in the place of a hierarchy: the TPU's games.
@@ -80,115 +69,80 @@ def level_programs() -> dict[str, mg.Level]:
     return {level.program_name: level for split in splits for level in mg.levels(split)}
 
 
-class Bench:
-    """The problems, and the runs in the folder."""
-
-    def __init__(self, folder: pathlib.Path, evaluations: int, seeds: int) -> None:
-        self.folder, self.evaluations, self.seeds = folder, evaluations, seeds
-        self._problems: dict[tuple[str, str], mg.placement.Placement] = {}
-
-    def problem(self, hierarchy: str, program: str) -> mg.placement.Placement:
-        if (hierarchy, program) not in self._problems:
-            self._problems[hierarchy, program] = (
-                mg.placement.problem(named(program), game=GAMES[hierarchy])
-                if hierarchy in GAMES
-                else mg.placement.problem(named(program), hierarchy)
-            )
-        return self._problems[hierarchy, program]
-
-    def runs(self, hierarchy: str, program: str, method: str) -> list[dict]:
-        """One a seed; made now where they aren't there."""
-        return [self.run(hierarchy, program, method, seed) for seed in self.seeds_of(method)]
-
-    def seeds_of(self, method: str) -> range:
-        return range(1 if method in ONCE else self.seeds)
-
-    def path(
-        self, hierarchy: str, program: str, method: str, seed: int, suffix: str
-    ) -> pathlib.Path:
-        return self.folder / hierarchy / program / f"{method}-{seed}{suffix}"
-
-    def run(self, hierarchy: str, program: str, method: str, seed: int) -> dict:
-        problem = self.problem(hierarchy, program)
-        path = self.path(hierarchy, program, method, seed, ".json")
-        settings: dict[str, object] = {}
-        if method in AGENTS:
-            settings = {s.name: s.default for s in agents.egrl_settings()} | AGENTS[method]
-        evaluations = self.evaluations * (MORE_FOR_ANNEALING if method == "anneal" else 1)
-        asked = {
-            "fingerprint": problem.program.fingerprint,
-            "baseline_ps": problem.baseline_ps,
-            "evaluations": evaluations,
-            "settings": {name: str(value) for name, value in settings.items()},
-        }
-        if path.exists():
-            kept = json.loads(path.read_text())
-            if kept["asked"] == asked:
-                return kept
-        print(
-            f"placement: {hierarchy}, {program}, {method}, seed {seed}", file=sys.stderr, flush=True
-        )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        begin = time.process_time()
-        if method in AGENTS:
-            trainer = agents.Egrl(problem, AGENTS[method], seed, threads=1)
-            trainer.train(evaluations)
-            found = trainer.best()
-            if method == "egrl":
-                trainer.save(self.path(hierarchy, program, method, seed, ".egrl"))
-        elif method == "optimal":
-            optimal = mg.placement.optimal_map(problem, OPTIMAL_SECONDS)
-            found = agents.FoundMap(
-                optimal.map,
-                optimal.latency_ps,
-                problem.evaluate(optimal.map).reward,
-                np.array([optimal.latency_ps]),
-            )
-        else:
-            found = problem.search(method, evaluations, seed, threads=1)
-        run = {
-            "asked": asked,
-            "cpu_seconds": time.process_time() - begin,
-            "graded": len(found.best_ps),
-        }
-        if method == "optimal":
-            run["bound_ps"] = optimal.bound_ps
-        run |= {
-            "improvements": improvements(found.best_ps[:evaluations]),
-            "map": found.map.tolist(),
-        }
-        partial = path.with_suffix(f".{os.getpid()}.partial")
-        partial.write_text(json.dumps(run) + "\n")
-        partial.rename(path)
-        return run
-
-    def slow_ps(self, hierarchy: str, program: str) -> int:
-        """With everything in the slowest level."""
-        problem = self.problem(hierarchy, program)
-        return problem.evaluate(
-            np.full((problem.num_nodes, 2), len(problem.level_names) - 1, np.uint8)
-        ).latency_ps
-
-    def speed_ups(self, hierarchy: str, program: str, method: str) -> np.ndarray:
-        """[seeds, evaluations] over the compiler, of the best map so far."""
-        runs, slow_ps = self.runs(hierarchy, program, method), self.slow_ps(hierarchy, program)
-        return np.array(
-            [self.problem(hierarchy, program).baseline_ps / curve(run, slow_ps) for run in runs]
-        )
+@functools.cache
+def problem_of(hierarchy: str, program: str) -> mg.placement.Placement:
+    if hierarchy in GAMES:
+        return mg.placement.problem(named(program), game=GAMES[hierarchy])
+    return mg.placement.problem(named(program), hierarchy)
 
 
-def make(bench: Bench, tasks: list[tuple[str, str, str, int]], several: Workers) -> None:
-    """Runs in processes of their own."""
-    run = functools.partial(_run_in_process, bench.folder, bench.evaluations)
-    with contextlib.closing(run_jobs(run, tasks, several)) as finished:
-        for _ in finished:
-            pass
+def runs(bench: ex.Bench, grid: ex.Grid, evaluations: int) -> list[ex.Row]:
+    """The runs of a grid (seed, hierarchy, program, method), but one of methods without chance."""
+    first = min((cell["seed"] for cell in grid), default=0)
+    chosen = grid.where(lambda seed, method, **_: method not in ONCE or seed == first)
+    work = functools.partial(measure, folder=bench.folder)
+    return bench.run(work, chosen, settings={"evaluations": evaluations}, inputs=inputs)
 
 
-def _run_in_process(
-    folder: pathlib.Path, evaluations: int, task: tuple[str, str, str, int]
-) -> None:
-    Bench(folder, evaluations, seeds=0).run(*task)
+def inputs(hierarchy: str, program: str, method: str, **_: object) -> dict[str, object]:
+    """What a run depends on beside its evaluations."""
+    problem, settings = problem_of(hierarchy, program), {}
+    if method in AGENTS:
+        settings = {one.name: one.default for one in agents.egrl_settings()}
+        settings |= {name: str(value) for name, value in AGENTS[method].items()}
+    asked = {"fingerprint": problem.program.fingerprint, "baseline_ps": problem.baseline_ps}
+    return asked | {"agent": settings}
+
+
+def agent_file(folder: pathlib.Path, hierarchy: str, program: str, seed: int) -> pathlib.Path:
+    return folder / f"{hierarchy}.{program}.{seed}.egrl"
+
+
+def measure(
+    seed: int, hierarchy: str, program: str, method: str, evaluations: int, folder: pathlib.Path
+) -> dict:
+    problem = problem_of(hierarchy, program)
+    evaluations *= MORE_FOR_ANNEALING if method == "anneal" else 1
+    own: dict[str, object] = {}
+    begin = time.process_time()
+    if method in AGENTS:
+        trainer = agents.Egrl(problem, AGENTS[method], seed, threads=1)
+        trainer.train(evaluations)
+        found = trainer.best()
+        if method == "egrl":
+            trainer.save(agent_file(folder, hierarchy, program, seed))
+    elif method == "optimal":
+        best = mg.placement.optimal_map(problem, OPTIMAL_SECONDS)
+        reward = problem.evaluate(best.map).reward
+        found = agents.FoundMap(best.map, best.latency_ps, reward, np.array([best.latency_ps]))
+        own = {"bound_ps": best.bound_ps}
+    else:
+        found = problem.search(method, evaluations, seed, threads=1)
+    return own | {
+        "cpu_seconds": time.process_time() - begin,
+        "graded": len(found.best_ps),
+        "shown": min(evaluations, len(found.best_ps)),
+        "improvements": improvements(found.best_ps[:evaluations]),
+        "map": found.map.tolist(),
+    }
+
+
+def best_ps(run: ex.Row) -> int:
+    """The latency of the best map of a run."""
+    return int(run["improvements"][-1][1])
+
+
+def slow_ps(hierarchy: str, program: str) -> int:
+    """With everything in the slowest level."""
+    problem = problem_of(hierarchy, program)
+    slowest = np.full((problem.num_nodes, 2), len(problem.level_names) - 1, np.uint8)
+    return problem.evaluate(slowest).latency_ps
+
+
+def speed_ups(several: list[ex.Row]) -> np.ndarray:
+    """[seeds, evaluations] over the compiler, of the best map so far, of one method."""
+    of = several[0]["hierarchy"], several[0]["program"]
+    return np.array([problem_of(*of).baseline_ps / curve(run, slow_ps(*of)) for run in several])
 
 
 def improvements(best_ps: np.ndarray) -> list[tuple[int, int]]:
@@ -197,11 +151,11 @@ def improvements(best_ps: np.ndarray) -> list[tuple[int, int]]:
     return [(int(i), int(best_ps[i])) for i in changed]
 
 
-def curve(run: dict, slow_ps: int) -> np.ndarray:
-    best_ps = np.full(min(run["asked"]["evaluations"], run["graded"]), slow_ps)
+def curve(run: ex.Row, slow_ps: int) -> np.ndarray:
+    found = np.full(run["shown"], slow_ps)
     for i, ps in run["improvements"]:
-        best_ps[i:] = ps
-    return best_ps
+        found[i:] = ps
+    return found
 
 
 def spread(numbers: np.ndarray) -> str:
@@ -212,103 +166,84 @@ def spread(numbers: np.ndarray) -> str:
     )
 
 
-def print_problems(bench: Bench, hierarchy: str, programs: list[str], methods: list[str]) -> None:
-    columns = ["nodes", "compiler, µs", "all in the slowest, µs"] + [
-        "no map is faster than, µs"
-    ] * ("optimal" in methods)
-    print(f"| {hierarchy} | {' | '.join(columns)} |\n| --- |" + " --: |" * len(columns))
+Programs = tuple[str, ...]
+Runs = dict[str, dict[str, list[ex.Row]]]  # of a hierarchy, by method and program: each seed
+
+
+def problems(hierarchy: str, every: Runs, programs: Programs) -> ex.Table:
+    columns = ["nodes", "compiler, µs", "all in the slowest, µs"]
+    columns += ["no map is faster than, µs"] * ("optimal" in every)
+    table = ex.Table([hierarchy, *columns])
     for program in programs:
-        problem = bench.problem(hierarchy, program)
-        times = [problem.baseline_ps, bench.slow_ps(hierarchy, program)]
-        if "optimal" in methods:
-            times.append(bench.run(hierarchy, program, "optimal", 0)["bound_ps"])
-        print(
-            f"| {program} | {problem.num_nodes} | {' | '.join(f'{ps / 1e6:,.1f}' for ps in times)} "
-            "|"
-        )
-    print()
+        problem = problem_of(hierarchy, program)
+        times = [problem.baseline_ps, slow_ps(hierarchy, program)]
+        if "optimal" in every:
+            times.append(every["optimal"][program][0]["bound_ps"])
+        table.add(program, problem.num_nodes, *(f"{ps / 1e6:,.1f}" for ps in times))
+    return table
 
 
-def print_table(
-    bench: Bench, hierarchy: str, programs: list[str], methods: list[str], over: str
-) -> None:
-    print(
-        f"| {hierarchy}, over {over} | {' | '.join(programs)} | mean |\n| --- |"
-        + " --: |" * (len(programs) + 1)
-    )
-    for method in methods:
-        cells = []
-        for program in programs:
-            final = bench.speed_ups(hierarchy, program, method)[:, -1]
-            cells.append(final / bench.speed_ups(hierarchy, program, over)[0, -1])
+def ratios(
+    hierarchy: str, shown: Runs, programs: Programs, over: str, others: dict[str, list[ex.Row]]
+) -> ex.Table:
+    table = ex.Table([f"{hierarchy}, over {over}", *programs, "mean"])
+    for method, own in shown.items():
+        cells = [
+            speed_ups(own[program])[:, -1] / speed_ups(others[program])[0, -1]
+            for program in programs
+        ]
         mean = np.mean([numbers.mean() for numbers in cells])
-        print(f"| `{method}` | {' | '.join(map(spread, cells))} | {mean:.3f} |", flush=True)
-    print()
+        table.add(f"`{method}`", *map(spread, cells), f"{mean:.3f}")
+    return table
 
 
-def print_times(bench: Bench, hierarchy: str, programs: list[str], methods: list[str]) -> None:
-    print(f"| {hierarchy}, CPU seconds a run | {' | '.join(programs)} | maps/s, {programs[0]} |")
-    print("| --- |" + " --: |" * (len(programs) + 1))
-    for method in methods:
-        runs = [bench.runs(hierarchy, program, method) for program in programs]
-        seconds = [np.mean([run["cpu_seconds"] for run in some]) for some in runs]
+def times(hierarchy: str, every: Runs, programs: Programs) -> ex.Table:
+    heads = [f"{hierarchy}, CPU seconds a run", *programs, f"maps/s, {programs[0]}"]
+    table = ex.Table(heads)
+    for method, own in every.items():
+        seconds = [np.mean([run["cpu_seconds"] for run in own[program]]) for program in programs]
         if method not in PLAIN:  # which take no time
-            rate = np.mean([run["graded"] for run in runs[0]]) / seconds[0]
-            print(f"| `{method}` | {' | '.join(f'{s:.3g}' for s in seconds)} | {rate:,.0f} |")
-    print()
+            rate = np.mean([run["graded"] for run in own[programs[0]]]) / seconds[0]
+            table.add(f"`{method}`", *(f"{s:.3g}" for s in seconds), f"{rate:,.0f}")
+    return table
 
 
-def print_transfer(bench: Bench, hierarchy: str, programs: list[str], samples: int) -> None:
-    """Returns the speed-up of a map placed without training, as a share of the trained result.
+def transferred(
+    folder: pathlib.Path, hierarchy: str, trained: dict[str, list[ex.Row]], samples: int
+) -> ex.Table:
+    """The speed-up of a map placed without training, as a share of the trained result.
 
     Programs are placed by agents trained on themselves, too.
     """
-    print(
-        f"| {hierarchy}, share of the trained result | {' | '.join(programs)} |\n| --- |"
-        + " --: |" * len(programs)
-    )
-    for trained in programs:
-        bench.runs(hierarchy, trained, "egrl")
+    table = ex.Table([f"{hierarchy}, share of the trained result", *trained])
+    for source, several in trained.items():
         cells = []
-        for program in programs:
-            problem, shares = bench.problem(hierarchy, program), []
-            for seed in range(bench.seeds):
-                agent = agents.EgrlAgent.load(bench.path(hierarchy, trained, "egrl", seed, ".egrl"))
-                placed_ps = agent.place(problem, samples, seed).latency_ps
-                shares.append(
-                    problem.baseline_ps
-                    / placed_ps
-                    / bench.speed_ups(hierarchy, program, "egrl")[:, -1].mean()
-                )
+        for program, own in trained.items():
+            problem, shares = problem_of(hierarchy, program), []
+            for seed in (run["seed"] for run in several):
+                agent = agents.EgrlAgent.load(agent_file(folder, hierarchy, source, seed))
+                placed = problem.baseline_ps / agent.place(problem, samples, seed).latency_ps
+                shares.append(placed / speed_ups(own)[:, -1].mean())
             cells.append(spread(np.array(shares)))
-        print(f"| trained on `{trained}` | {' | '.join(cells)} |", flush=True)
-    print()
+        table.add(f"trained on `{source}`", *cells)
+    return table
 
 
-def draw(
-    bench: Bench, hierarchy: str, programs: list[str], methods: list[str], folder: pathlib.Path
-) -> None:
+def draw(hierarchy: str, every: Runs, programs: Programs, folder: pathlib.Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = [method for method in DRAWN if method in every]
     panels = {
-        program: {
-            method: bench.speed_ups(hierarchy, program, method)
-            for method in DRAWN
-            if method in methods
-        }
+        program: {method: speed_ups(every[method][program]) for method in drawn}
         for program in programs
     }
     plots.save_speed_ups(
         folder / f"placement-{hierarchy}.png", panels, f"speed-up over the compiler, {hierarchy}"
     )
-    if "egrl" in methods:
-        runs = bench.runs(hierarchy, programs[0], "egrl")
-        best = min(runs, key=lambda run: run["improvements"][-1][1])
-        maps = {
-            "compiler": bench.problem(hierarchy, programs[0]).baseline_map,
-            "egrl": np.array(best["map"], np.uint8),
-        }
-        plots.save_maps(
-            folder / f"placement-map-{hierarchy}.png", bench.problem(hierarchy, programs[0]), maps
-        )
+    if "egrl" in every:
+        problem = problem_of(hierarchy, programs[0])
+        best = min(every["egrl"][programs[0]], key=best_ps)
+        maps = {"compiler": problem.baseline_map, "egrl": np.array(best["map"], np.uint8)}
+        plots.save_maps(folder / f"placement-map-{hierarchy}.png", problem, maps)
 
 
 def print_rate(problem: mg.placement.Placement) -> None:
@@ -336,53 +271,37 @@ def print_rate(problem: mg.placement.Placement) -> None:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument(
-        "--hierarchies",
-        nargs="+",
-        default=mg.placement.Hierarchy.preset_names(),
-        choices=mg.placement.Hierarchy.preset_names(),
-    )
-    parser.add_argument("--programs", nargs="+", default=PROGRAMS)
-    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--evaluations", type=int, default=4000)
-    add_workers(parser, 1, "runs side by side (1)")
-    parser.add_argument("--pictures", type=pathlib.Path, metavar="FOLDER", help="to draw into")
-    parser.add_argument("--transfer", action="store_true")
-    parser.add_argument(
-        "--samples", type=int, default=16, help="maps drawn from each network in --transfer (16)"
-    )
-    options = parser.parse_args()
-    bench = Bench(options.folder, options.evaluations, options.seeds)
+def main(
+    bench: ex.Bench,
+    *,
+    hierarchies: tuple[str, ...] = tuple(mg.placement.Hierarchy.preset_names()),
+    programs: tuple[str, ...] = PROGRAMS,
+    methods: tuple[str, ...] = METHODS,
+    seeds: tuple[int, ...] = tuple(range(5)),
+    evaluations: int = 4000,
+    pictures: pathlib.Path | None = None,
+    transfer: bool = False,
+    samples: int = 16,
+) -> None:
     # Seed by seed, so that an interrupted benchmark can be printed with fewer of them.
-    tasks = [
-        (hierarchy, program, method, seed)
-        for seed in range(options.seeds)
-        for hierarchy in options.hierarchies
-        for program in options.programs
-        for method in options.methods
-        if seed in bench.seeds_of(method)
-    ]
-    with workers(options, here=True) as several:
-        if several != HERE:
-            make(bench, tasks, several)
-    for hierarchy in options.hierarchies:
-        print_problems(bench, hierarchy, options.programs, options.methods)
+    asked = dict.fromkeys((*methods, *PLAIN))
+    grid = ex.Grid(seed=seeds, hierarchy=hierarchies, program=programs, method=asked)
+    for hierarchy, several in ex.grouped(runs(bench, grid, evaluations), "hierarchy").items():
+        every = {
+            method: ex.grouped(own, "program")
+            for method, own in ex.grouped(several, "method").items()
+        }
+        shown = {method: own for method, own in every.items() if method in methods}
+        print(problems(hierarchy, shown, programs), end="\n\n")
         for over in PLAIN:
-            print_table(bench, hierarchy, options.programs, options.methods, over)
-        print_times(bench, hierarchy, options.programs, options.methods)
-        if options.transfer:
-            print_transfer(bench, hierarchy, options.programs, options.samples)
-        if options.pictures is not None:
-            options.pictures.mkdir(parents=True, exist_ok=True)
-            draw(bench, hierarchy, options.programs, options.methods, options.pictures)
-    print_rate(bench.problem(options.hierarchies[0], options.programs[0]))
+            print(ratios(hierarchy, shown, programs, over, every[over]), end="\n\n")
+        print(times(hierarchy, shown, programs), end="\n\n")
+        if transfer:
+            print(transferred(bench.folder, hierarchy, every["egrl"], samples), end="\n\n")
+        if pictures is not None:
+            draw(hierarchy, shown, programs, pictures)
+    print_rate(problem_of(hierarchies[0], programs[0]))
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

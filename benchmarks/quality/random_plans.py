@@ -13,20 +13,19 @@ order of instructions of their own, which is read back too. *Main memory* is the
 them needs, as a share of what XLA's order needs with nothing in fast memory; `tune` takes no other
 order that needs more.
 
-FOLDER/PROGRAM.jsonl has a row for each plan, so that this can be interrupted and goes on where it
-stopped. Then the table of docs/results/tpu.md is printed, with the causes of refusals. Needs
-mallocgame[xla] and no TPU. Exits 1 if a plan was carried out in another way than it says.
+FOLDER has a file for each plan, so that this can be interrupted and goes on where it stopped. Then
+the table of docs/results/tpu.md is printed, with the causes of refusals. Needs mallocgame[xla] and
+no TPU. Exits 1 if a plan was carried out in another way than it says.
 """
 
-import argparse
+import atexit
 import collections
-import json
+import contextlib
+import functools
 import os
-import pathlib
 import re
-import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # this process only traces
 
@@ -34,6 +33,7 @@ import numpy as np
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame import experiments as ex
 from mallocgame._core import PREFETCH, reorder_module, timeline
 from mallocgame._levels.splits import drafts
 from mallocgame.xla.modules import hlo_proto
@@ -150,8 +150,30 @@ def differences(program: mg.Program, plan: mg.Plan, found: mg.Plan) -> dict[str,
     }
 
 
-def carried_out(emitter: mgx.Emitter, seed: list[int], game: str) -> dict:
+@functools.lru_cache(maxsize=1)
+def emitter_of(name: str) -> mgx.Emitter:
+    """Returns who carries out plans of a program; it ends what was there for another one."""
+    _open.close()
+    function, arguments = source(name)
+    target = bundled_target(name.partition(".")[2])
+    compiler = _open.enter_context(mgx.Compiler(target))
+    capture = mgx.capture(
+        function, *arguments, target=target.title, fast_mib=target.fast_mib, name=name,
+        compiler=compiler,
+    )  # fmt: skip
+    return _open.enter_context(mgx.Emitter(capture, compiler))
+
+
+_open = contextlib.ExitStack()
+atexit.register(_open.close)
+
+
+def carried_out(program: str, plan: int, seed: int, game: str) -> dict:
     """Returns the row of a plan."""
+    return _carried_out(emitter_of(program), [seed, plan], game)
+
+
+def _carried_out(emitter: mgx.Emitter, seed: list[int], game: str) -> dict:
     plan, order = random_plan(emitter.capture.program, seed, game)
     ordered = order is not None
     program = emitter.capture.program.reordered(order) if ordered else emitter.capture.program
@@ -186,42 +208,10 @@ def is_as_planned(row: dict) -> bool:
     return not wrong and len(latencies) == 1
 
 
-def rows_of(name: str, path: pathlib.Path, options: argparse.Namespace) -> list[dict]:
-    """Carries out what is missing of a program's plans, and returns the rows of all."""
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    rows = [json.loads(line) for line in lines if line.endswith("\n")]
-    if len(rows) >= options.plans:
-        return rows[: options.plans]
-    function, arguments = source(name)
-    target = bundled_target(name.partition(".")[2])
-    with mgx.Compiler(target) as compiler:
-        capture = mgx.capture(
-            function, *arguments, target=target.title, fast_mib=target.fast_mib, name=name,
-            compiler=compiler,
-        )  # fmt: skip
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))  # without half a line
-        with mgx.Emitter(capture, compiler) as emitter, path.open("a") as kept:
-            for number in range(len(rows), options.plans):
-                rows.append(carried_out(emitter, [options.seed, number], options.game))
-                print(json.dumps(rows[-1]), file=kept, flush=True)
-                print(f"{name}: {number + 1} of {options.plans}", file=sys.stderr, flush=True)
-    return rows
-
-
-def print_table(every: dict[str, list[dict]]) -> None:
+def print_table(every: dict[str, list[ex.Row]]) -> None:
     """Prints a row for each program, and the causes of refusals."""
-    heads = (
-        "plans",
-        "linked",
-        "accesses",
-        "elsewhere",
-        "copies",
-        "otherwise",
-        "all known",
-        "exact",
-        "main memory",
-    )
-    print(f"| program | {' | '.join(heads)} |\n| --- |{' --: |' * len(heads)}")
+    heads = ("plans", "linked", "accesses", "elsewhere", "copies", "otherwise", "all known")
+    table = ex.Table(["program", *heads, "exact", "main memory"])
     causes: collections.Counter[str] = collections.Counter()
     for name, rows in every.items():
         linked = [row for row in rows if "refused" not in row]
@@ -238,39 +228,39 @@ def print_table(every: dict[str, list[dict]]) -> None:
         ]
         shares = [row["main_bytes"] / row["own_main_bytes"] for row in linked if row.get("moved")]
         most = f"{max(shares):.3f}" if shares else "–"
-        print(f"| `{name}` | {' | '.join(f'{cell:,}' for cell in cells)} | {most} |")
+        table.add(f"`{name}`", *(f"{cell:,}" for cell in cells), most)
         causes.update(
             _NAMES.sub("…", row["refused"].removeprefix(f"{name}: "))
             for row in rows
             if "refused" in row
         )
+    print(table)
+    refused = ex.Table(["refused because", "plans"])
+    for cause, count in causes.most_common():
+        refused.add(" ".join(cause.split()).replace("|", chr(92) + "|"), count)
     if causes:
-        print("\n| refused because | plans |\n| --- | --: |")
-        for cause, count in causes.most_common():
-            print(f"| {' '.join(cause.split()).replace('|', chr(92) + '|')} | {count} |")
+        print(f"\n{refused}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--programs", default=",".join(PROGRAMS), help="separated by commas")
-    parser.add_argument("--plans", type=int, default=20, help="of each program (20)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--game", choices=("time", "schedule"), default="time")
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    every = {}
-    for name in options.programs.split(","):
-        path = options.folder / f"{name}.{options.game}.{options.seed}.jsonl"
-        try:
-            every[name] = rows_of(name, path, options)
-        except mg.MallocGameError as error:
-            print(f"{name}: {error}", file=sys.stderr)
-    print_table(every)
-    linked = [row for rows in every.values() for row in rows if "refused" not in row]
-    missing = len(every) < len(options.programs.split(","))
-    return 1 if missing or not all(map(is_as_planned, linked)) else 0
+def main(
+    bench: ex.Bench,
+    *,
+    programs: tuple[str, ...] = PROGRAMS,
+    plans: int = 20,
+    seed: int = 0,
+    game: Literal["time", "schedule"] = "time",
+) -> int:
+    grid = ex.Grid(program=programs, plan=range(plans))
+    failed = None
+    try:
+        rows = bench.run(carried_out, grid, settings={"seed": seed, "game": game})
+    except ex.FailedCellsError as error:
+        failed, rows = error, error.rows
+        ex.tell(str(error))
+    print_table(ex.grouped(rows, "program"))
+    linked = [row for row in rows if "refused" not in row]
+    return 1 if failed or not all(map(is_as_planned, linked)) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ex.main(main)

@@ -1,6 +1,6 @@
 """Measures who plays the schedule game of a program best (docs/schedule-game.md).
 
-    python benchmarks/quality/schedule_players.py [PROGRAM] [--seconds 20] [--seeds 1]
+    python benchmarks/quality/schedule_players.py [PROGRAM...] [--seconds 20] [--seeds 1,]
 
 Players are greedy, mcts, and MuZero, which trains so long on the program: as it is, and without
 learning. Seconds are of the processor's time on one core, because other programs may share it;
@@ -8,11 +8,11 @@ annealing demonstrates little to MuZero, so that it plays instead. Prints a line
 seed, and the bounds at the program's own order and at any. Needs mallocgame[agents,bounds].
 """
 
-import argparse
 import time
 
 import mallocgame as mg
 from mallocgame import agents
+from mallocgame import experiments as ex
 
 CONFIG: dict[str, object] = {"groups": 1, "demonstration_decisions": 200_000}
 NO_LEARNING: dict[str, object] = {"updates": 0, "proposals": "uniform", "prior": "uniform"}
@@ -43,25 +43,24 @@ def search(program: mg.Program, seed: int, seconds: float) -> float:
     return result.report.latency_ps
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("program", nargs="?", default="mlp_train_adam_b512.tpu_v6e")
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--seeds", default="1")
-    options = parser.parse_args()
-    program = mg.load_program(options.program)
+def main(*programs: str, seconds: float = 20, seeds: tuple[int, ...] = (1,)) -> None:
+    for name in programs or ("mlp_train_adam_b512.tpu_v6e",):
+        play(mg.load_program(name), seconds, seeds)
+
+
+def play(program: mg.Program, seconds: float, seeds: tuple[int, ...]) -> None:
     for bound in ("lp", "any-order"):
         least = mg.bounds.bound(program, bound).bound_ps
         print(f"bound {bound}: {least / 1e6:.1f} µs", flush=True)
-    for seed in map(int, options.seeds.split(",")):
+    for seed in seeds:
         for name, latency_ps in (
             ("greedy", mg.solve(program, "greedy", game="schedule").report.latency_ps),
-            ("mcts", search(program, seed, options.seconds)),
-            ("MuZero", muzero(program, {}, seed, options.seconds)),
-            ("MuZero without learning", muzero(program, NO_LEARNING, seed, options.seconds)),
+            ("mcts", search(program, seed, seconds)),
+            ("MuZero", muzero(program, {}, seed, seconds)),
+            ("MuZero without learning", muzero(program, NO_LEARNING, seed, seconds)),
         ):
             print(f"{name}, seed {seed}: {latency_ps / 1e6:.1f} µs", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

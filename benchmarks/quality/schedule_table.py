@@ -11,15 +11,14 @@ order needs. Every plan is validated at its order. Nothing else should run on it
 a plan is invalid, or an order needs more main memory.
 """
 
-import argparse
-import json
-import math
+import functools
 import pathlib
 import statistics
 import sys
 from typing import Any
 
 import mallocgame as mg
+from mallocgame import experiments as ex
 
 MLP, LLAMA = "mlp_train_adam_b512", "llama_1b_decode_8l_b4_kv1024"
 PAGED = "llama_3b_paged_decode_4l_b16_kv1024"
@@ -49,112 +48,81 @@ METHODS: dict[str, dict[str, Any]] = {
 BOUNDS = ("lp", "any-order")
 
 
-def measure(program: mg.Program, method: str, seconds: float, seed: int) -> dict:
-    """The row of one method and seed."""
-    result = mg.solve(program, seconds=seconds, seed=seed, **METHODS[method])
+BOUND = "bounds"
+
+
+def measure(program: str, method: str, seed: int, sources: dict[str, str], seconds: float) -> dict:
+    loaded = mg.load_program(sources[program])
+    if method == BOUND:
+        assert loaded.xla_plan is not None, "every bundled program has XLA's own plan"
+        bounds = {bound: mg.bounds.bound(loaded, bound).bound_ps for bound in BOUNDS}
+        return bounds | {"xla_ps": mg.simulate(loaded, loaded.xla_plan).latency_ps}
+    result = mg.solve(loaded, seconds=seconds, seed=seed, **METHODS[method])
     return {
         "latency_ps": result.report.latency_ps,
         "latency_cold_ps": result.report.latency_cold_ps,
         "valid": bool(mg.validate(result.program, result.plan)),
         "main_bytes": result.program.main_memory["total_bytes"],
-        "own_main_bytes": program.main_memory["total_bytes"],
+        "own_main_bytes": loaded.main_memory["total_bytes"],
         "seconds": round(result.seconds, 1),
     }
 
 
-def kept(path: pathlib.Path, make) -> dict:
-    """What the file has, which is made if it isn't there."""
-    if not path.exists():
-        partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(make()) + "\n")
-        partial.rename(path)
-    return json.loads(path.read_text())
-
-
-def table(names: list[str], rows: dict, ends: dict) -> list[str]:
-    """The lines of the table, and the geometric means."""
-    lines = [
-        "| program | XLA, µs | portfolio | order | spread | schedule game "
-        "| bound | any order | main memory |",
-        "| --- |" + " --: |" * 8,
-    ]
+def table(rows: list[ex.Row]) -> tuple[ex.Table, dict[str, list[float]]]:
+    """Returns the table, and by how much each order gains over portfolio."""
+    heads = ("program", "XLA, µs", "portfolio", "order", "spread", "schedule game")
+    made = ex.Table((*heads, "bound", "any order", "main memory"))
     gains: dict[str, list[float]] = {"order": [], "schedule game": []}
-    for name in names:
-        xla = ends[name]["xla_ps"]
-        cells = [f"`{name}`", f"{xla / 1e6:,.1f}"]
-        medians = {}
-        for method in METHODS:
-            found = [row["latency_ps"] for row in rows[name][method]]
-            medians[method] = statistics.median(found)
-            cells.append(f"{medians[method] / xla:.3f}")
-            if method == "order":
-                cells.append(f"{100 * (max(found) / min(found) - 1):.1f} %")
-        cells += [f"{ends[name][bound] / xla:.3f}" for bound in BOUNDS]
-        most = max(row["main_bytes"] for method in gains for row in rows[name][method])
-        cells.append(f"{most / rows[name]['order'][0]['own_main_bytes']:.3f}")
-        lines.append(f"| {' | '.join(cells)} |")
+    for name, several in ex.grouped(rows, "program").items():
+        own = ex.grouped(several, "method")
+        (ends,) = own.pop(BOUND)
+        found = {method: [row["latency_ps"] for row in of] for method, of in own.items()}
+        medians = {method: statistics.median(several) for method, several in found.items()}
+        shares = {method: f"{one / ends['xla_ps']:.3f}" for method, one in medians.items()}
+        spread = max(found["order"]) / min(found["order"]) - 1
+        most = max(row["main_bytes"] for method in gains for row in own[method])
+        made.add(
+            f"`{name}`",
+            f"{ends['xla_ps'] / 1e6:,.1f}",
+            shares["portfolio"],
+            shares["order"],
+            f"{100 * spread:.1f} %",
+            shares["schedule game"],
+            *(f"{ends[bound] / ends['xla_ps']:.3f}" for bound in BOUNDS),
+            f"{most / own['order'][0]['own_main_bytes']:.3f}",
+        )
         for method, values in gains.items():
             values.append(medians["portfolio"] / medians[method])
-    lines.append("")
+    return made, gains
+
+
+def main(
+    bench: ex.Bench, *programs: str, seconds: float = 60, seeds: tuple[int, ...] = (0, 1, 2)
+) -> None:
+    sources = {pathlib.Path(one).name.removesuffix(".mgp"): one for one in programs or PROGRAMS}
+    grid = ex.Grid(program=sources, method=[BOUND, *METHODS], seed=seeds)
+    grid = grid.where(lambda method, seed, **_: method == "order" or seed == seeds[0])
+    work = functools.partial(measure, sources=sources)
+    rows = bench.run(work, grid, settings={"seconds": seconds})
+    made, gains = table(rows)
+    print(made, end="\n\n")
     for method, values in gains.items():
-        mean = math.exp(statistics.fmean(map(math.log, values)))
+        mean = statistics.geometric_mean(values)
         better = sum(value > 1.001 for value in values)
-        lines.append(
+        print(
             f"{method}: geometric mean over portfolio {mean:.4f}; better on {better} of "
             f"{len(values)} programs"
         )
-    return lines
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("programs", nargs="*", default=PROGRAMS)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seeds", type=int, default=3)
-    options = parser.parse_intermixed_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-
-    rows: dict[str, dict[str, list[dict]]] = {}
-    ends: dict[str, dict[str, int]] = {}
-    names = [pathlib.Path(source).name.removesuffix(".mgp") for source in options.programs]
-    for name, source in zip(names, options.programs, strict=True):
-        program = mg.load_program(source)
-        ends[name] = kept(
-            options.folder / f"{name}.bounds.json",
-            lambda program=program: (
-                {bound: mg.bounds.bound(program, bound).bound_ps for bound in BOUNDS}
-                | {"xla_ps": mg.simulate(program, program.xla_plan).latency_ps}
-            ),
-        )
-        rows[name] = {}
-        for method in METHODS:
-            rows[name][method] = []
-            for seed in range(options.seeds if method == "order" else 1):
-                path = f"{name}.{method.replace(' ', '-')}.{options.seconds:g}s.{seed}.json"
-                rows[name][method].append(
-                    kept(
-                        options.folder / path,
-                        lambda program=program, method=method, seed=seed: measure(
-                            program, method, options.seconds, seed
-                        ),
-                    )
-                )
-        print(f"{name} done", file=sys.stderr)
-    print("\n".join(table(names, rows, ends)))
     wrong = [
-        f"{name}, {method}: "
+        f"{row['program']}, {row['method']}: "
         + ("an invalid plan" if not row["valid"] else "more main memory than XLA's order")
-        for name, methods in rows.items()
-        for method, found in methods.items()
-        for row in found
-        if not row["valid"] or row["main_bytes"] > row["own_main_bytes"]
+        for row in rows
+        if row["method"] != BOUND
+        and (not row["valid"] or row["main_bytes"] > row["own_main_bytes"])
     ]
     if wrong:
         sys.exit("\n".join(wrong))
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

@@ -8,7 +8,7 @@ of docs/results/size.md. Needs mallocgame[xla,bounds] and no TPU. Exits 1 if a s
 took a fifth longer than it may, or memory went over the limit.
 """
 
-import argparse
+import functools
 import json
 import os
 import pathlib
@@ -17,6 +17,10 @@ import subprocess
 import sys
 import threading
 import time
+import typing
+from typing import Literal
+
+from mallocgame import experiments as ex
 
 DECODE, TRAIN = "llama_8b_decode_32l_b8_kv2048", "gpt2_train_adamw_b8_s1024"
 PROGRAMS = (
@@ -35,7 +39,8 @@ PROGRAMS = (
 )
 # Names and seconds; 0: it ends by itself.
 SOLVERS = {"greedy": 10, "xla-heuristic": 10, "rent": 10, "anneal": 10, "portfolio": 30}
-STEPS = ("capture", "lp", *SOLVERS, "tune")
+Step = Literal["capture", "lp", "greedy", "xla-heuristic", "rent", "anneal", "portfolio", "tune"]
+STEPS: tuple[Step, ...] = typing.get_args(Step)
 MOST_MIB, MOST_LATE = 8 << 10, 1.2
 _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
 
@@ -115,22 +120,8 @@ def command(step: str, program: str, folder: pathlib.Path, seconds: float) -> li
     return ["solve", captured, "--solver", step, "--seconds", str(SOLVERS[step]), "--json"]
 
 
-def rows_of(
-    program: str, folder: pathlib.Path, steps: list[str], seconds: float
-) -> dict[str, dict]:
-    """Does what is missing of a program's steps, and returns all that is known of them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    rows: dict[str, dict] = {}
-    for step in STEPS:
-        path = folder / f"{step}.json"
-        if step in steps and not path.exists():
-            print(f"{program}: {step}", file=sys.stderr, flush=True)
-            path.write_text(json.dumps(measured(command(step, program, folder, seconds))))
-        if path.exists():
-            rows[step] = json.loads(path.read_text())
-        if "error" in rows.get("capture", {}):
-            break  # There is no program for the other steps.
-    return rows
+def measure(program: str, step: str, folder: pathlib.Path, seconds: float) -> dict:
+    return measured(command(step, program, folder / program, seconds))
 
 
 def took(row: dict) -> str:
@@ -191,43 +182,35 @@ def good(rows: dict[str, dict]) -> bool:
     )
 
 
-def print_table(heads: list[str], rows: list[tuple[str, list[str]]]) -> None:
-    """Prints Markdown."""
-    print(f"| program | {' | '.join(heads)} |\n| --- |{' --: |' * len(heads)}")
-    for program, cells in rows:
-        print(f"| `{program}` | {' | '.join(cells)} |")
-    print()
-
-
-def main() -> int:
-    """Measures and prints."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("programs", nargs="*", default=PROGRAMS, metavar="PROGRAM")
-    parser.add_argument("--seconds", type=float, default=240.0, help="for tune (240)")
-    parser.add_argument("--steps", default=",".join(STEPS), help="comma-separated (all)")
-    options = parser.parse_intermixed_args()
-    steps = options.steps.split(",")
-    if unknown := set(steps) - {*STEPS, ""}:
-        parser.error(f"steps: found {', '.join(unknown)}, allowed: {', '.join(STEPS)}")
+def main(
+    bench: ex.Bench, *programs: str, seconds: float = 240.0, steps: tuple[Step, ...] = STEPS
+) -> int:
+    grid = ex.Grid(program=programs or PROGRAMS, step=[step for step in STEPS if step in steps])
+    work = functools.partial(measure, folder=bench.folder)
+    settings = {"seconds": seconds}
+    found = bench.run(work, grid.where(lambda step, **_: step == "capture"), settings=settings)
+    refused = {row["program"] for row in found if "error" in row}  # There is no program for more.
+    others = grid.where(lambda program, step: step != "capture" and program not in refused)
+    found += bench.run(work, others, settings=settings)
     every = {
-        program: rows_of(program, options.folder / program, steps, options.seconds)
-        for program in options.programs
+        name: {row["step"]: row for row in several}
+        for name, several in ex.grouped(found, "program").items()
     }
-    print_table(
-        ["accesses", "capture, s / s / MiB", "XLA, µs", "lp, s / s / MiB", "lp", "left"],
-        [(name, size_cells(rows)) for name, rows in every.items() if "capture" in rows],
-    )
-    print_table(
-        [f"`{solver}`" for solver in SOLVERS],
-        [(name, solver_cells(rows)) for name, rows in every.items() if {*SOLVERS} & {*rows}],
-    )
-    print_table(
-        ["speed-up", "cold", "plans", "refused", "s / s / MiB"],
-        [(name, tune_cells(rows)) for name, rows in every.items() if "tune" in rows],
-    )
+    heads = {
+        ("accesses", "capture, s / s / MiB", "XLA, µs", "lp, s / s / MiB", "lp", "left"): (
+            size_cells, {"capture"},
+        ),
+        tuple(f"`{solver}`" for solver in SOLVERS): (solver_cells, {*SOLVERS}),
+        ("speed-up", "cold", "plans", "refused", "s / s / MiB"): (tune_cells, {"tune"}),
+    }  # fmt: skip
+    for columns, (cells, steps_of) in heads.items():
+        table = ex.Table(["program", *columns])
+        for name, rows in every.items():
+            if steps_of & {*rows}:
+                table.add(f"`{name}`", *cells(rows))
+        print(table, end="\n\n")
     return 0 if all(good(rows) for rows in every.values()) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ex.main(main)

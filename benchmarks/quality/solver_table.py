@@ -2,29 +2,40 @@
 
 It also checks that the solvers do what they must.
 
-    python benchmarks/quality/solver_table.py FOLDER [--seconds 30] [--xla-seconds 10] [PROGRAM...]
+    python benchmarks/quality/solver_table.py FOLDER [--seconds 30] [--mcts-seconds 8]
+        [--xla-seconds 10] [PROGRAM...]
 
-Runs `mallocgame compare` program by program and keeps each answer in FOLDER, so that it can be
-interrupted and goes on where it stopped; a program in FOLDER is not measured again. Then prints the
-Markdown of docs/results/solvers.md and the checks, and writes all.json and all.csv. Needs
-mallocgame[bounds], and Linux to keep `rent` and the portfolio of one second to one core; nothing
-else should run beside it. Exits 1 if a check fails.
+Keeps each answer in FOLDER, so that it can be interrupted and goes on where it stopped. Then prints
+the Markdown of docs/results/solvers.md and the checks. Needs mallocgame[bounds], and Linux to keep
+`rent` and the portfolio of one second to one core; nothing else should run beside it. Exits 1 if a
+check fails.
 """
 
-import argparse
-import json
 import math
-import os
-import pathlib
 import statistics
-import subprocess
-import sys
+from collections.abc import Iterator
 
-from mallocgame._cli.compare import write_csv
+import mallocgame as mg
+from mallocgame import experiments as ex
 from mallocgame.programs import suite
 
 BRIEF = "portfolio, 1 s on one core"
 ORDER, MCTS_ORDER, MCTS_TIME = "anneal, priority game", "mcts, priority game", "mcts, time game"
+BOUND, RENT, PORTFOLIO = "milp", "rent", "portfolio"
+# Solver, game, and the option that has its seconds, or they themselves.
+COLUMNS: dict[str, tuple[str, str, str | float]] = {
+    PORTFOLIO: ("portfolio", "time", "seconds"),
+    "xla-heuristic": ("xla-heuristic", "time", "seconds"),
+    "greedy": ("greedy", "time", "seconds"),
+    "portfolio-xla": ("portfolio-xla", "time", "xla_seconds"),
+    ORDER: ("anneal", "priority", "seconds"),
+    MCTS_ORDER: ("mcts", "priority", "mcts_seconds"),
+    MCTS_TIME: ("mcts", "time", "mcts_seconds"),
+}
+ON_ONE_CORE: dict[str, tuple[str, str, str | float]] = {
+    RENT: ("rent", "time", 1.0),
+    BRIEF: ("portfolio", "time", 1.0),
+}
 LEAST = {  # speed-ups over XLA's own plan, warm and cold
     "llama_1b_decode_8l_b4_kv1024.tpu_v4i": (2.26, 2.26),
     "wavernn_64steps_b8.tpu_v4i": (1.95, 1.95),
@@ -32,196 +43,145 @@ LEAST = {  # speed-ups over XLA's own plan, warm and cold
     "mlp_train_adam_b512.tpu_v6e": (1.16, 1.0),
     "lstm_lm_train_b32_t16.tpu_v4i_16mib": (1.09, 1.09),
 }
-LEAST_MEAN, LEAST_COLD_MEAN, LEAST_OF_ALL, MOST_GAP = 1.208, 1.204, 1.0, 0.01
-LEAST_RENT, LEAST_BRIEF = 1.117, 1.19
+MOST_GAP = 0.01
 # The priority game's best by search comes so near to the portfolio's on such a share of the
 # programs; and tree search in it is so much better than in the time game on decoders.
 ORDER_WITHIN, ORDER_SHARE, DECODERS_GAIN = 0.005, 0.9, 1.04
-MOST_RENT_SECONDS = 0.005
 
 
-def one_core() -> None:
-    """Keeps the calling process to one of the cores that it may use."""
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+def measure(program: str, column: str, **limits: float) -> dict:
+    loaded = mg.load_program(program)
+    assert loaded.xla_plan is not None, "every bundled program has XLA's own plan"
+    if column == BOUND:
+        xla = mg.simulate(loaded, loaded.xla_plan)
+        bound_ps = mg.bounds.bound(loaded, "milp").bound_ps
+        return {"xla": (xla.latency_ps, xla.latency_cold_ps), "bound_ps": bound_ps}
+    solver, game, limit = (COLUMNS | ON_ONE_CORE)[column]
+    seconds = limits[limit] if isinstance(limit, str) else limit
+    result = mg.solve(loaded, solver, seconds, game=game)
+    return {
+        "plan": (result.report.latency_ps, result.report.latency_cold_ps),
+        "valid": bool(mg.validate(loaded, result.plan)),
+        "seconds": result.seconds,
+    }
 
 
-def compare(
-    program: str, solvers: str, seconds: float, bound: str = "milp", game: str = "time", **how
-) -> list[dict]:
-    """The rows of some solvers of one program. `how` goes to subprocess.run."""
-    options = ["--solvers", solvers, "--seconds", str(seconds), "--bound", bound, "--game", game]
-    options.append("--json")
-    command = [sys.executable, "-m", "mallocgame", "compare", program, *options]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, **how)
-    return json.loads(done.stdout)["results"]
+class Found:
+    """What was found, as figures by column and program."""
+
+    def __init__(self, rows: list[ex.Row]) -> None:
+        by_column = ex.grouped(rows, "column")
+        self._rows = {c: {row["program"]: row for row in own} for c, own in by_column.items()}
+        self.programs = list(self._rows[BOUND])
+
+    def xla_us(self, program: str) -> float:
+        return float(self._rows[BOUND][program]["xla"][0]) / 1e6
+
+    def speedup(self, column: str, program: str, cold: bool = False) -> float:
+        xla, plan = self._rows[BOUND][program]["xla"], self._rows[column][program]["plan"]
+        return float(xla[cold] / plan[cold])
+
+    def mean(self, column: str, programs: list[str], cold: bool = False) -> float:
+        return statistics.geometric_mean(self.speedup(column, one, cold) for one in programs)
+
+    def gap(self, program: str) -> float:
+        plan_ps = self._rows[PORTFOLIO][program]["plan"][0]
+        return float(plan_ps / self._rows[BOUND][program]["bound_ps"] - 1)
+
+    def seconds(self, column: str, program: str) -> float:
+        return float(self._rows[column][program]["seconds"])
 
 
-def measure(program: str, path: pathlib.Path, options) -> None:
-    """Writes the rows of one program."""
-    rows = compare(program, "portfolio,xla-heuristic,greedy,xla-assigned", options.seconds)
-    rows += compare(program, "portfolio-xla", options.xla_seconds)
-    rows += compare(program, "rent", 1, "no-contention", preexec_fn=one_core)
-    brief = compare(program, "portfolio", 1, "no-contention", preexec_fn=one_core)
-    rows += [row | {"solver": BRIEF} for row in brief]
-    for name, solver, game, seconds in (
-        (ORDER, "anneal", "priority", options.seconds),
-        (MCTS_ORDER, "mcts", "priority", options.mcts_seconds),
-        (MCTS_TIME, "mcts", "time", options.mcts_seconds),
-    ):
-        found = compare(program, solver, seconds, "no-contention", game)
-        rows += [row | {"solver": name} for row in found]
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(rows, indent=1) + "\n")
-    partial.rename(path)
-
-
-def speedup(row: dict, cold: bool = False) -> float:
-    return (
-        row["xla_cold_ps"] / row["latency_cold_ps"] if cold else row["xla_ps"] / row["latency_ps"]
-    )
-
-
-def gap(row: dict) -> float:
-    return row["latency_ps"] / row["bound_ps"] - 1
-
-
-def geometric_mean(values) -> float:
-    return math.exp(statistics.fmean(map(math.log, values)))
-
-
-def print_table(by_solver: dict[str, dict[str, dict]], contended: list[str]) -> None:
-    print(
-        "| program | | XLA, µs | greedy | rent | rent, ms | 1 s | order | portfolio | cold | gap |"
-        "\n"
-        "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |"
-    )
-    for name, row in by_solver["portfolio"].items():
-        rent = by_solver["rent"][name]
-        cells = [
+def table(found: Found, contended: list[str]) -> ex.Table:
+    heads = ("program", "", "XLA, µs", "greedy", "rent", "rent, ms", "1 s", "order")
+    made = ex.Table((*heads, "portfolio", "cold", "gap"), left=2)
+    for name in found.programs:
+        made.add(
             f"`{name}`",
             "×" if name in contended else "",
-            f"{row['xla_ps'] / 1e6:,.1f}",
-            f"{speedup(by_solver['greedy'][name]):.3f}",
-            f"{speedup(rent):.3f}",
-            f"{1e3 * rent['seconds']:.1f}",
-            f"{speedup(by_solver[BRIEF][name]):.3f}",
-            f"{speedup(by_solver[ORDER][name]):.3f}",
-            f"{speedup(row):.3f}",
-            f"{speedup(row, True):.3f}",
-            f"{100 * gap(row):.1f} %",
-        ]
-        print(f"| {' | '.join(cells)} |")
+            f"{found.xla_us(name):,.1f}",
+            *(f"{found.speedup(column, name):.3f}" for column in ("greedy", RENT)),
+            f"{1e3 * found.seconds(RENT, name):.1f}",
+            *(f"{found.speedup(column, name):.3f}" for column in (BRIEF, ORDER, PORTFOLIO)),
+            f"{found.speedup(PORTFOLIO, name, cold=True):.3f}",
+            f"{100 * found.gap(name):.1f} %",
+        )
+    return made
 
 
-def contended_checks(by_solver: dict[str, dict[str, dict]], names: list[str]):
-    """What must hold of the contended programs, as `checks` gives it."""
-    for solver, cold, least in (
-        ("rent", False, LEAST_RENT),
-        (BRIEF, False, LEAST_BRIEF),
-        ("portfolio", False, LEAST_MEAN),
-        ("portfolio", True, LEAST_COLD_MEAN),
-    ):
-        mean = geometric_mean(speedup(by_solver[solver][name], cold) for name in names)
-        how = "cold" if cold else "warm"
-        yield f"geometric mean of contended >= {least}, {solver}, {how}", mean, mean >= least
-    near = [
-        by_solver[ORDER][name]["latency_ps"]
-        <= (1 + ORDER_WITHIN) * by_solver["portfolio"][name]["latency_ps"]
-        for name in names
-    ]
-    share = statistics.fmean(near)
-    yield f"share within {ORDER_WITHIN} >= {ORDER_SHARE}, {ORDER}", share, share >= ORDER_SHARE
-    gains = {
-        name: by_solver[MCTS_TIME][name]["latency_ps"] / by_solver[MCTS_ORDER][name]["latency_ps"]
-        for name in names
-    }
-    mean = geometric_mean(gains.values())
-    yield f"geometric mean of gains >= 1, {MCTS_ORDER}", mean, mean >= 1
+Check = tuple[str, float, float, float]  # what, its value, and between which it has to be
+
+
+def contended_checks(found: Found, names: list[str]) -> Iterator[Check]:
+    """What must hold of the contended programs."""
+    what = "geometric mean of contended"
+    yield f"{what}, {RENT}", found.mean(RENT, names), 1.117, math.inf
+    yield f"{what}, {BRIEF}", found.mean(BRIEF, names), 1.19, math.inf
+    yield f"{what}, {PORTFOLIO}", found.mean(PORTFOLIO, names), 1.208, math.inf
+    yield f"{what}, {PORTFOLIO}, cold", found.mean(PORTFOLIO, names, cold=True), 1.204, math.inf
+    ratios = [found.speedup(PORTFOLIO, one) / found.speedup(ORDER, one) for one in names]
+    share = statistics.fmean(ratio <= 1 + ORDER_WITHIN for ratio in ratios)
+    yield f"share within {ORDER_WITHIN}, {ORDER}", share, ORDER_SHARE, 1
+    gains = {one: found.speedup(MCTS_ORDER, one) / found.speedup(MCTS_TIME, one) for one in names}
+    mean = statistics.geometric_mean(gains.values())
+    yield f"geometric mean of gains, {MCTS_ORDER}", mean, 1, math.inf
     for name, gain in gains.items():
         if name.startswith("llama"):
-            yield f"gain >= {DECODERS_GAIN}, {MCTS_ORDER}, {name}", gain, gain >= DECODERS_GAIN
-    seconds = statistics.median(by_solver["rent"][name]["seconds"] for name in names)
-    yield (
-        f"median seconds of contended <= {MOST_RENT_SECONDS}, rent",
-        seconds,
-        seconds <= MOST_RENT_SECONDS,
-    )
-    median = statistics.median(gap(by_solver["portfolio"][name]) for name in names)
-    yield f"median gap of contended <= {MOST_GAP}", median, median <= MOST_GAP
+            yield f"gain, {MCTS_ORDER}, {name}", gain, DECODERS_GAIN, math.inf
+    seconds = statistics.median(found.seconds(RENT, one) for one in names)
+    yield f"median seconds of contended, {RENT}", seconds, 0, 0.005
+    yield "median gap of contended", statistics.median(map(found.gap, names)), -1, MOST_GAP
 
 
-def checks(by_solver: dict[str, dict[str, dict]], contended: list[str]):
-    """What must hold, as (text, number, does it hold)."""
-    rows, safe = by_solver["portfolio"], by_solver["portfolio-xla"]
-    crowded = [name for name in rows if name in contended]
-    if crowded:
-        yield from contended_checks(by_solver, crowded)
+def checks(found: Found, contended: list[str]) -> Iterator[Check]:
+    """What must hold."""
+    names = found.programs
+    if crowded := [name for name in names if name in contended]:
+        yield from contended_checks(found, crowded)
     for cold in (False, True):
         how = "cold" if cold else "warm"
-        all_speedups = [speedup(row, cold) for row in rows.values()]
-        yield f"geometric mean of all, {how}", geometric_mean(all_speedups), True
-        yield (
-            f"least of all >= {LEAST_OF_ALL}, {how}",
-            min(all_speedups),
-            min(all_speedups) >= LEAST_OF_ALL,
-        )
-        least_safe = min(speedup(row, cold) for row in safe.values())
-        yield f"least of portfolio-xla >= 1, {how}", least_safe, least_safe >= 1
-        for name, least in LEAST.items():
-            if name in rows:
-                yield (
-                    f"{name} >= {least[cold]}, {how}",
-                    speedup(rows[name], cold),
-                    speedup(rows[name], cold) >= least[cold],
-                )
-    heuristic = statistics.median(
-        abs(1 / speedup(row) - 1) for row in by_solver["xla-heuristic"].values()
-    )
-    yield "median deviation of xla-heuristic <= 0.05", heuristic, heuristic <= 0.05
-    for name, row in rows.items():
-        if gap(row) > MOST_GAP:
-            yield f"{name}: gap over {MOST_GAP}", gap(row), True
+        yield f"geometric mean of all, {how}", found.mean(PORTFOLIO, names, cold), 0, math.inf
+        for column in (PORTFOLIO, "portfolio-xla"):
+            least = min(found.speedup(column, name, cold) for name in names)
+            yield f"least of {column}, {how}", least, 1, math.inf
+        for name in LEAST.keys() & {*names}:
+            yield (
+                f"{name}, {how}",
+                found.speedup(PORTFOLIO, name, cold),
+                LEAST[name][cold],
+                math.inf,
+            )
+    deviations = [abs(1 / found.speedup("xla-heuristic", name) - 1) for name in names]
+    yield "median deviation of xla-heuristic", statistics.median(deviations), 0, 0.05
+    for name in names:
+        if found.gap(name) > MOST_GAP:
+            yield f"{name}: gap over {MOST_GAP}", found.gap(name), 0, math.inf
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument(
-        "programs", nargs="*", metavar="PROGRAM", help="the core suite, if none is given"
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=30, help="for each solver and program (30)"
-    )
-    parser.add_argument(
-        "--mcts-seconds", type=float, default=8, help="the same for mcts in each game (8)"
-    )
-    parser.add_argument(
-        "--xla-seconds", type=float, default=10, help="the same for portfolio-xla (10)"
-    )
-    options = parser.parse_intermixed_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    rows = []
-    names = options.programs or suite("core")
-    for index, name in enumerate(names):
-        path = options.folder / f"{name}.json"
-        print(f"{index + 1} of {len(names)}: {name}", file=sys.stderr, flush=True)
-        if not path.exists():
-            measure(name, path, options)
-        rows += json.loads(path.read_text())
-    (options.folder / "all.json").write_text(json.dumps(rows, indent=1) + "\n")
-    write_csv(str(options.folder / "all.csv"), rows)
-    by_solver: dict[str, dict[str, dict]] = {}
-    for row in rows:
-        by_solver.setdefault(row["solver"], {})[row["program"]] = row
-    contended = suite("contended")
-    print_table(by_solver, contended)
-    failed = not all(row["valid"] for row in rows)
+def main(
+    bench: ex.Bench,
+    *programs: str,
+    seconds: float = 30,
+    mcts_seconds: float = 8,
+    xla_seconds: float = 10,
+) -> int:
+    limits = {"seconds": seconds, "mcts_seconds": mcts_seconds, "xla_seconds": xla_seconds}
+    names = programs or suite("core")
+    grid = ex.Grid(program=names, column=[BOUND, *COLUMNS])
+    rows = bench.run(measure, grid, settings=limits)
+    alone = ex.Grid(program=names, column=ON_ONE_CORE)
+    rows += bench.run(measure, alone, settings=limits, workers=1, pinned=True)
+    found, contended = Found(rows), suite("contended")
+    print(table(found, contended))
+    failed = not all(row.get("valid", True) for row in rows)
     print(f"\nall plans valid: {'no' if failed else 'yes'}")
-    for text, number, holds in checks(by_solver, contended):
+    for what, value, low, high in checks(found, contended):
+        holds = low <= value <= high
         failed |= not holds
-        print(f"{'    ' if holds else 'NOT '}{text}: {number:.4f}")
-    return 1 if failed else 0
+        limit = f" >= {low}" if low > 0 else f" <= {high}" if high < math.inf else ""
+        print(f"{'    ' if holds else 'NOT '}{what}{limit}: {value:.4f}")
+    return int(failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ex.main(main)

@@ -1,6 +1,6 @@
 """Finds the bounds of each bundled program.
 
-    python benchmarks/quality/suites.py [-o bindings/python/mallocgame/programs/suites.json]
+    python benchmarks/quality/suites.py [--output bindings/python/mallocgame/programs/suites.json]
     [--table] [--jobs 1 | --ray ADDRESS]
 
 Needs mallocgame[bounds]. Takes some minutes. Programs measured before are not measured again unless
@@ -10,36 +10,31 @@ in the contended suite stands in the same file as the bounds, and stays as it is
 any date are of the same programs.
 """
 
-import argparse
-import contextlib
-import csv
-import functools
 import json
 import pathlib
-import sys
+import tempfile
 
 import mallocgame as mg
-from mallocgame._cli.parser import add_workers, workers
-from mallocgame._jobs import run_jobs
+from mallocgame import experiments as ex
 
 BUNDLED = (
     pathlib.Path(__file__).resolve().parents[2] / "bindings/python/mallocgame/programs/suites.json"
 )
 
 
-def measure(seconds: float, name: str) -> dict:
-    program = mg.load_program(name)
-    assert program.xla_plan is not None, "every bundled program has XLA's own plan"
-    lp, milp = (mg.bounds.bound(program, name, seconds=seconds) for name in ("lp", "milp"))
+def measure(program: str, seconds: float) -> dict:
+    loaded = mg.load_program(program)
+    assert loaded.xla_plan is not None, "every bundled program has XLA's own plan"
+    lp, milp = (mg.bounds.bound(loaded, name, seconds=seconds) for name in ("lp", "milp"))
     return {
-        "fingerprint": program.fingerprint,
-        "no_contention_ps": mg.bounds.bound(program).bound_ps,
+        "fingerprint": loaded.fingerprint,
+        "no_contention_ps": mg.bounds.bound(loaded).bound_ps,
         "lp_ps": lp.bound_ps,
         "lp_status": lp.status,
         # Stopped early it may be the weaker one.
         "milp_ps": max(milp.bound_ps, lp.bound_ps if milp.status == "stopped" else 0),
         "milp_status": milp.status,
-        "xla_ps": mg.simulate(program, program.xla_plan).latency_ps,
+        "xla_ps": mg.simulate(loaded, loaded.xla_plan).latency_ps,
     }
 
 
@@ -52,47 +47,45 @@ def row(name: str, entry: dict) -> list[str]:
     return [name, *(f"{time:.1f}" for time in times), f"{above:.1f} %"]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-o", "--output", type=pathlib.Path, default=BUNDLED)
-    parser.add_argument("--seconds", type=float, default=300, help="for the solver, a program")
-    parser.add_argument("--table", action="store_true")
-    parser.add_argument("--fresh", action="store_true")
-    add_workers(parser, 1, "programs side by side (1)")
-    options = parser.parse_args()
-    known = (
-        {}
-        if options.fresh or not options.output.exists()
-        else json.loads(options.output.read_text())["programs"]
-    )
-    names = mg.program_names()
-    entries = {
-        name: known[name]
-        for name in names
-        if known.get(name, {}).get("fingerprint") == mg.load_program(name).fingerprint
-    }
-    missing = [name for name in names if name not in entries]
-    measured = functools.partial(measure, options.seconds)
-    with (
-        workers(options, here=True) as several,
-        contextlib.closing(run_jobs(measured, missing, several)) as finished,
-    ):
-        for name, entry in finished:
-            entries[name] = entry
-            write(options.output, known | entries)
-    table = csv.writer(sys.stdout, lineterminator="\n")
-    if options.table:
-        table.writerow(_COLUMNS)
-    for name in names:
-        table.writerow(row(name, entries[name]) if options.table else [name])
-    write(options.output, {name: entries[name] for name in names})
-
-
 def write(path: pathlib.Path, entries: dict) -> None:
     suites = json.loads(BUNDLED.read_text())["suites"]
     document = {"suites": suites, "programs": entries}
     path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
+def main(
+    workers: ex.Workers,
+    *,
+    output: pathlib.Path = BUNDLED,
+    seconds: float = 300,
+    table: bool = False,
+    fresh: bool = False,
+) -> None:
+    known = {}
+    if output.exists() and not fresh:
+        known = json.loads(output.read_text())["programs"]
+    names = mg.program_names()
+    entries = {
+        name: known[name]
+        for name in names
+        if known.get(name, {}).get("fingerprint") == mg.load_program(name).fingerprint
+    }
+    missing = ex.Grid(program=[name for name in names if name not in entries])
+
+    def keep(cell: ex.Cell, entry: dict) -> dict:
+        entries[cell["program"]] = entry
+        write(output, known | entries)
+        return entry
+
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"seconds": seconds}
+        ex.run(measure, missing, folder, settings=settings, workers=workers, keep=keep)
+    write(output, {name: entries[name] for name in names})
+    if table:
+        print(ex.Table(_COLUMNS, [row(name, entries[name]) for name in names]).csv(), end="")
+    else:
+        print("\n".join(names))
+
+
 if __name__ == "__main__":
-    main()
+    ex.main(main)

@@ -9,11 +9,8 @@ one. The last two columns say how much of XLA's plan is priced by the compiler's
 very placement, and how much from bytes moved.
 """
 
-import argparse
-import csv
-import sys
-
 import mallocgame as mg
+from mallocgame import experiments as ex
 from mallocgame.programs import manifest, suite
 
 _COLUMNS = (
@@ -58,14 +55,10 @@ def row(name: str) -> list[str]:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("programs", nargs="*", default=suite("core"))
-    table = csv.writer(sys.stdout, lineterminator="\n")
-    table.writerow(_COLUMNS)
-    for name in parser.parse_args().programs:
-        table.writerow(row(name))
+def main(*programs: str) -> None:
+    rows = [row(name) for name in programs or suite("core")]
+    print(ex.Table(_COLUMNS, rows).csv(), end="")
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

@@ -13,7 +13,7 @@ in the same game, level by level; at calibrated prices, where levels have no sco
 mean of greedy's latency over the policies'. Needs mallocgame[agents,benchmark].
 """
 
-import argparse
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -23,12 +23,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from one_game import EXAMPLES, SPLITS, text  # type: ignore[import-not-found]
+from one_game import EXAMPLES, Split, at_stake  # type: ignore[import-not-found]
 from torch.nn import Sequential
 
 import mallocgame as mg
-from mallocgame._calibration import calibrated_if_possible
-from mallocgame._levels.scores import interquartile_mean, mean, score
+from mallocgame import experiments as ex
 
 sys.path.insert(0, str(EXAMPLES))
 from clone_levels import load_policy, play
@@ -56,56 +55,54 @@ def greedy(games: Sequence[mg.Game]) -> NDArray[np.int64]:
     return np.array([[mg.solve(game, "greedy", 0).report.latency_ps for game in games]])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--split", choices=SPLITS, default="validation")
-    parser.add_argument("--stake", type=float, default=2.0, help="percent, as of the benchmark")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--without", default="tpu_v6e,c10")
-    options = parser.parse_args()
+def calibrated(levels: Sequence[mg.Level]) -> list[mg.Game]:
+    """Returns the games at calibrated prices of those levels whose programs can have them."""
+    games = []
+    for level in levels:
+        with contextlib.suppress(mg.InvalidInputError):
+            program = mg.calibrated(level.load_program(), level.hardware())
+            games.append(mg.Game(program, **mg.FINE_GAME))
+    return games
+
+
+def main(
+    folder: pathlib.Path,
+    *,
+    split: Split = "validation",
+    stake: float = 2.0,
+    seeds: tuple[int, ...] = tuple(range(5)),
+    without: tuple[str, ...] = ("tpu_v6e", "c10"),
+) -> None:
     torch.set_num_threads(1)
-    several = [one for one in mg.levels(options.split) if one.gain >= 1 + options.stake / 100]
-    seeds = range(options.seeds)
-    trained = [load_policy(options.folder / "cloning" / str(seed) / "policy.pt") for seed in seeds]
-    print("| levels | player | seeds | score | less greedy in the same game |")
-    print("| --- | --- | --: | --: | --: |")
-    for without in filter(None, options.without.split(",")):
-        levels = [level for level in several if without in level.name]
+    several = at_stake(split, stake)
+    trained = [load_policy(folder / "cloning" / str(seed) / "policy.pt") for seed in seeds]
+    table = ex.Table(["levels", "player", "seeds", "score", "less greedy in the same game"], left=2)
+    for part in without:
+        levels = [level for level in several if part in level.name]
         games = [level.game(**mg.FINE_GAME) for level in levels]
+        others = [train(folder, part, seed) for seed in seeds]
         players = {
             "greedy": greedy(games),
             "cloning": latencies(trained, games),
-            f"cloning without {without}": latencies(
-                [train(options.folder, without, seed) for seed in seeds], games
-            ),
+            f"cloning without {part}": latencies(others, games),
         }
-        scores = {
-            name: np.array(
-                [
-                    [score(level, int(ps)) for level, ps in zip(levels, row, strict=True)]
-                    for row in rows
-                ]
-            )
-            for name, rows in players.items()
-        }
-        for name, rows in scores.items():
-            less = interquartile_mean(rows - scores["greedy"])
-            cells = [f"{without}, {len(levels)}", name, str(len(rows))]
-            print(f"| {' | '.join([*cells, text(interquartile_mean(rows)), text(less)])} |")
-    priced = [calibrated_if_possible(one.load_program(), one.hardware()) for one in several]
-    games = [mg.Game(program, **mg.FINE_GAME) for program in priced if program is not None]
+        scored = {name: ex.scores_of(levels, rows) for name, rows in players.items()}
+        for name, rows in scored.items():
+            less = ex.interquartile_mean(rows - scored["greedy"])
+            what = f"{part}, {len(levels)}"
+            table.add(what, name, len(rows), ex.interquartile_mean(rows), less)
+    print(table)
+    games = calibrated(several)
     if not games:
         raise SystemExit("no level can have calibrated prices")
     theirs, own = greedy(games), latencies(trained, games)
-    ratio = mean(np.log(theirs / own))
+    ratio = ex.mean(np.log(theirs / own)).exp()
     faster, slower = (own < theirs).mean(), (own > theirs).mean()
     print(
-        f"at calibrated prices, {len(games)} levels: greedy takes {np.exp(ratio.mean):.4f}"
-        f" ({np.exp(ratio.low):.4f} to {np.exp(ratio.high):.4f}) times as long as cloning, which is"
-        f" faster in {faster:.0%} and slower in {slower:.0%} of {own.size} games"
+        f"at calibrated prices, {len(games)} levels: greedy takes {ratio:.4f} times as long as "
+        f"cloning, which is faster in {faster:.0%} and slower in {slower:.0%} of {own.size} games"
     )
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

@@ -11,15 +11,15 @@ share of bytes served from fast memory. `ratio` is the heuristic's latency over 
 before the start.
 """
 
-import argparse
-import math
 import statistics
+from typing import Literal
 
 import numpy as np
 
 import mallocgame as mg
+from mallocgame import experiments as ex
+from mallocgame import programs as bundled
 from mallocgame._core import LOOP_ENTRY
-from mallocgame.programs import SUITES, suite
 
 _COLUMNS = ("program", "same", "same bytes", "fast", "XLA fast", "all-main / XLA", "ratio")
 
@@ -46,29 +46,25 @@ def compare(program: mg.Program) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="those of the suite")
-    parser.add_argument("--suite", choices=SUITES, default="core")
-    options = parser.parse_args()
-    print("| " + " | ".join(_COLUMNS) + " |")
-    print("| --- |" + " --: |" * (len(_COLUMNS) - 1))
+def main(
+    *programs: str, suite: Literal["all", "core", "contended", "cloud", "sharded"] = "core"
+) -> None:
+    table = ex.Table(_COLUMNS)
     ratios = []
-    for name in options.programs or suite(options.suite):
+    for name in programs or bundled.suite(suite):
         row = compare(mg.load_program(name))
         ratios.append(row["ratio"])
-        cells = [f"{100 * row[c]:.1f} %" for c in _COLUMNS[1:5]] + [
-            f"{row[c]:.3f}" for c in _COLUMNS[5:]
-        ]
-        print("| " + " | ".join([f"`{name}`", *cells]) + " |")
+        shares = (f"{100 * row[column]:.1f} %" for column in _COLUMNS[1:5])
+        table.add(f"`{name}`", *shares, *(f"{row[column]:.3f}" for column in _COLUMNS[5:]))
+    print(table)
     deviations = [abs(ratio - 1) for ratio in ratios]
     print(
         f"\n{len(ratios)} programs: "
         f"median |ratio - 1| {100 * statistics.median(deviations):.2f} %, "
         f"{sum(d <= 0.05 for d in deviations)} within 5 %, largest {100 * max(deviations):.1f} %, "
-        f"geometric mean of the ratios {math.exp(statistics.fmean(map(math.log, ratios))):.4f}"
+        f"geometric mean of the ratios {statistics.geometric_mean(ratios):.4f}"
     )
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

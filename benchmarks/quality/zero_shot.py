@@ -18,27 +18,17 @@ search is faster, and slower, than without the policy in as long a time, beyond 
 Welch's test. Needs mallocgame[agents,benchmark].
 """
 
-import argparse
-import contextlib
 import functools
-import json
 import math
 import pathlib
-import sys
 import time
 from collections.abc import Mapping
 
 import numpy as np
-from muzero_table import interval  # type: ignore[import-not-found]
-from numpy.typing import NDArray
 
 import mallocgame as mg
 from mallocgame import agents
-from mallocgame._cli.parser import add_workers, workers
-from mallocgame._cli.training import settings
-from mallocgame._jobs import run_jobs
-from mallocgame._levels import evenly
-from mallocgame._levels.scores import interquartile_mean, score
+from mallocgame import experiments as ex
 
 SEARCHES: dict[str, dict[str, object]] = {  # settings of a search
     "policy": {"simulations": 1},
@@ -60,46 +50,45 @@ CONFIG = {
 }
 
 
-def measure(options: argparse.Namespace, seed: int) -> None:
-    checkpoint = options.folder / f"{seed}.muzero"
+def trained(
+    checkpoint: pathlib.Path, seed: int, levels: int, seconds: float, config: tuple[str, ...]
+) -> agents.MuZeroAgent:
+    """The agent of a seed, from its file, or trained and kept there."""
     if not checkpoint.exists():
         contended = [
             one
             for one in mg.levels("train")
             if "@" in one.name and one.features["accesses"] >= LEAST_ACCESSES
         ]
-        trainer = agents.MuZero(
-            evenly(contended, options.train_levels),
-            CONFIG | settings(options.config),
-            seed,
-            threads=1,
-        )
-        end = time.process_time() + options.seconds
+        settings = CONFIG | dict(text.split("=") for text in config)
+        trainer = agents.MuZero(ex.evenly(contended, levels), settings, seed, threads=1)
+        end = time.process_time() + seconds
         while time.process_time() < end:
             trainer.step()
         trainer.save(checkpoint)
-    agent = agents.MuZeroAgent.load(checkpoint)
+    return agents.MuZeroAgent.load(checkpoint)
+
+
+def measure(
+    seed: int,
+    folder: pathlib.Path,
+    levels: int,
+    train_levels: int,
+    seconds: float,
+    config: tuple[str, ...],
+) -> dict:
+    agent = trained(folder / f"{seed}.muzero", seed, train_levels, seconds, config)
     candidates = int(agent.settings["candidates"])
     found = {}
-    for level in evenly(mg.levels("test"), options.levels):
+    for level in ex.evenly(mg.levels("test"), levels):
         game = agent.game(level.game(game=agent.settings["game"], candidates=candidates))
-        played = {name: play(agent, game, config) for name, config in SEARCHES.items()}
+        played = {name: play(agent, game, search) for name, search in SEARCHES.items()}
         played[AS_LONG] = play_as_long(agent, game, played["search"][1])
         found[level.name] = {
             "greedy": level.greedy_ps,
             "baseline": agent.baseline(game).report.latency_ps,
         } | {name: latency_ps for name, (latency_ps, _) in played.items()}
-    partial = checkpoint.with_suffix(".partial")
-    partial.write_text(json.dumps({"iterations": agent.iterations, "found": found}, indent=1))
-    partial.rename(checkpoint.with_suffix(".json"))
-
-
-def is_whole(answer: pathlib.Path) -> bool:
-    """Returns whether all players have played. There may be more of them than when it was made."""
-    if not answer.exists():
-        return False
-    found = json.loads(answer.read_text())["found"]
-    return all(set(PLAYERS) <= latencies.keys() for latencies in found.values())
+    return {"iterations": agent.iterations, "found": found}
 
 
 def play(
@@ -124,75 +113,61 @@ def play_as_long(agent: agents.MuZeroAgent, game: mg.Game, seconds: float) -> tu
         simulations = min(max(simulations + 1, more), MOST_SIMULATIONS)
 
 
-def print_beyond_chance(found: list[dict[str, dict[str, int]]]) -> None:
+def beyond_chance(found: list[dict[str, dict[str, int]]]) -> str:
     """On how many levels the policy makes the search faster, and slower, in as long a time."""
-    better = worse = 0
-    for name in found[0]:
-        own = np.log([one[name]["search"] for one in found])
-        other = np.log([one[name][AS_LONG] for one in found])
-        low, high = interval(own, other)
-        better += high < 0
-        worse += low > 0
-    print(
-        f"\nBeyond chance the search is faster than without the policy, for as long, on {better} "
-        f"of {len(found[0])} levels, and slower on {worse}."
+    between = [
+        ex.difference(
+            np.log([one[name]["search"] for one in found]),
+            np.log([one[name][AS_LONG] for one in found]),
+        )
+        for name in found[0]
+    ]
+    return (
+        f"\nBeyond chance the search is faster than without the policy, for as long, on "
+        f"{sum(one.high < 0 for one in between)} of {len(found[0])} levels, and slower on "
+        f"{sum(one.low > 0 for one in between)}."
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--train-levels", type=int, default=96, help="to train on (96)")
-    parser.add_argument("--levels", type=int, default=140, help="to play (140)")
-    parser.add_argument("--seconds", type=float, default=600, help="of training (600)")
-    parser.add_argument(
-        "--seeds",
-        type=lambda text: [int(seed) for seed in text.split(",")],
-        default=[0, 1],
-        help="(0,1)",
-    )
-    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="of the agent")
-    add_workers(parser, 1, "seeds side by side, each on a core of its own (1)")
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    answers = {seed: options.folder / f"{seed}.json" for seed in options.seeds}
-    missing = [seed for seed, path in answers.items() if not is_whole(path)]
-    with (
-        workers(options, here=True) as several,
-        contextlib.closing(
-            run_jobs(functools.partial(measure, options), missing, several, pinned=True)
-        ) as finished,
-    ):
-        for seed, _ in finished:
-            print(f"seed {seed}", file=sys.stderr, flush=True)
-    found = [json.loads(path.read_text())["found"] for path in answers.values()]
-    levels = {level.name: level for level in mg.levels("test")}
-    scored = [name for name in found[0] if score(levels[name], 1) is not None]
-    print(
-        f"| {len(scored)} levels | score | less the policy's | faster than above | slower |\n"
-        f"| --- |{' --: |' * 4}"
-    )
+def main(
+    bench: ex.Bench,
+    *,
+    train_levels: int = 96,
+    levels: int = 140,
+    seconds: float = 600,
+    seeds: tuple[int, ...] = (0, 1),
+    config: tuple[str, ...] = (),
+) -> None:
+    work = functools.partial(measure, folder=bench.folder)
+    settings = {
+        "levels": levels,
+        "train_levels": train_levels,
+        "seconds": seconds,
+        "config": config,
+    }
+    rows = bench.run(work, ex.Grid(seed=seeds), settings=settings, pinned=True)
+    found = [row["found"] for row in rows]
+    scored = [level for level in mg.levels("test", scored=True) if level.name in found[0]]
 
-    def scores_of(player: str) -> NDArray[np.float64]:
-        scores = [[score(levels[name], one[name][player]) for name in scored] for one in found]
-        return np.array(scores, float)
+    def latencies(player: str) -> np.ndarray:
+        return np.array([[one[level.name][player] for level in scored] for one in found])
 
-    def shown(scores: NDArray[np.float64]) -> str:
-        mean = interquartile_mean(scores)
-        return f"{mean.mean:.3f} ({mean.low:.3f} to {mean.high:.3f})"
-
-    above = None
+    titles = (f"{len(scored)} levels", "score", "less the policy's", "faster than above", "slower")
+    table = ex.Table(titles)
+    above, policy = None, ex.scores_of(scored, latencies("policy"))
     for player in PLAYERS:
-        latencies = np.array([[one[name][player] for name in scored] for one in found])
-        less = "" if player == "policy" else shown(scores_of(player) - scores_of("policy"))
-        cells = [player, shown(scores_of(player)), less]
+        own = latencies(player)
+        score = ex.scores_of(scored, own)
+        less = "" if player == "policy" else ex.interquartile_mean(score - policy)
+        shares: list[float] = []
         if above is not None:
-            cells += [f"{np.mean(latencies < above):.0%}", f"{np.mean(latencies > above):.0%}"]
-        print(f"| {' | '.join(cells)}{' |' * (6 - len(cells))}")
-        above = latencies
+            shares = [float((own < above).mean()), float((own > above).mean())]
+        table.add(player, ex.interquartile_mean(score), less, *(f"{one:.0%}" for one in shares))
+        above = own
+    print(table)
     if len(found) > 1:
-        print_beyond_chance(found)
+        print(beyond_chance(found))
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

@@ -20,7 +20,7 @@ import time
 from typing import Any, NamedTuple
 
 from mallocgame import agents
-from mallocgame._jobs import cores
+from mallocgame import experiments as ex
 
 PROGRAM = "llama_1b_decode_8l_b4_kv1024.tpu_v4i_16mib"
 SETTINGS = {"demonstration_decisions": 200_000}
@@ -64,7 +64,7 @@ WAYS = [
 
 def run(way: Way, program: str, seconds: float, settings: dict[str, str]) -> Row:
     """Trains for so many seconds behind four steps, and tells what a second and a harvest had."""
-    os.sched_setaffinity(0, set(cores()[: way.cores]))
+    os.sched_setaffinity(0, set(ex.cores()[: way.cores]))
     trainer = agents.MuZero(
         program, SETTINGS | settings | {"groups": way.actors}, seed=0, threads=way.actors
     )

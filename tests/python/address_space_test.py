@@ -11,7 +11,7 @@ import pytest
     ("library", "megabytes", "code"),
     [
         ("JAX", 1500, "from mallocgame.xla.lowering import lower; lower(abs, 1.0)"),
-        ("SciPy", 400, "from mallocgame._levels.scores import load_rliable; load_rliable()"),
+        ("SciPy", 400, "from mallocgame.experiments.intervals import load_rliable; load_rliable()"),
         pytest.param(
             "Torch",
             600,

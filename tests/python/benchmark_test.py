@@ -12,13 +12,24 @@ from conftest import SMALL
 
 import mallocgame as mg
 from mallocgame._cli import main as cli
-from mallocgame._levels import LEAST_GAIN, levels, playing
+from mallocgame._levels import LEAST_GAIN, levels
 from mallocgame._levels.describing import peak_bytes
-from mallocgame._levels.judging import NO_PLAN, Run, improve, judge_submission, results_of
 from mallocgame._levels.level_sets import FORMAT, INDEX, PROGRAMS, load_level_set, write_archive
-from mallocgame._levels.playing import Player, play
-from mallocgame._levels.scores import Budget, Result, interquartile_mean, score, summarize
 from mallocgame.errors import how_to_install
+from mallocgame.experiments import (
+    Budget,
+    Player,
+    Result,
+    Run,
+    interquartile_mean,
+    judge_submission,
+    play,
+    results_of,
+    running,
+    score,
+    summarize,
+)
+from mallocgame.experiments.judging import NO_PLAN, improve
 
 pytest.importorskip("rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]")
 
@@ -210,9 +221,9 @@ def test_players_run_once_and_go_on_where_they_were(test_levels, tmp_path, monke
     assert (submitted.latency_ps, submitted.problem) == (test_levels[0].greedy_ps, "")
 
     ran = []
-    own = playing.run_jobs
+    own = running.run_jobs
     monkeypatch.setattr(
-        playing,
+        running,
         "run_jobs",
         lambda work, jobs, *rest, **kwargs: ran.extend(jobs) or own(work, jobs, *rest, **kwargs),
     )
@@ -220,14 +231,14 @@ def test_players_run_once_and_go_on_where_they_were(test_levels, tmp_path, monke
     assert not ran
     runs[0].plan.unlink()
     assert play(players[:1], test_levels, output, [Budget(0.05)])[0].plan.exists()
-    assert [(task.level, task.player.name) for task in ran] == [(CONVOLUTION, "greedy")]
+    assert [(cell["level"].name, cell["player"].name) for cell in ran] == [(CONVOLUTION, "greedy")]
     record = output / "greedy" / "0" / "0.05s" / "runs" / f"{CONVOLUTION}.json"
     text = record.read_text()
     record.write_text(text.replace('"rules": ', '"rules": 1'))
     with pytest.raises(mg.InvalidInputError, match=r"rules 1\d+, allowed: \d+; give another"):
         play(players, test_levels, output, [Budget(0.05)])
     record.write_text("[]")
-    with pytest.raises(mg.InvalidInputError, match="no result of a benchmark"):
+    with pytest.raises(mg.InvalidInputError, match="no result of an experiment"):
         play(players, test_levels, output, [Budget(0.05)])
 
 

@@ -84,35 +84,35 @@ def test_a_killed_comparison_goes_on(tmp_path):
     assert not table.exists() and part.exists()
     refused = run(signal.SIGKILL.value, 9, 1, *command)
     assert refused.returncode == 2 and refused.stderr.count("\n") == 1
-    assert "found results of a comparison with evaluations 0, allowed: 50" in refused.stderr
-    kept = json.loads(part.read_text())
-    assert [row["solver"] for row in kept["rows"].values()] == ["greedy", "rent"]
-    kept["settings"]["evaluations"] = 50
-    part.write_text(json.dumps(kept))
+    assert "found a result with evaluations 0, allowed: 50" in refused.stderr
+    kept = {path: json.loads(path.read_text()) for path in sorted(part.glob("*/*.json"))}
+    assert [row["solver"] for row in kept.values()] == ["greedy", "rent"]
+    for path, row in kept.items():
+        row["settings"]["evaluations"] = 50
+        path.write_text(json.dumps(row))
     assert run(signal.SIGKILL.value, 9, 1, *command).returncode == 0
     rows = list(csv.DictReader(table.read_text().splitlines()))
     assert [row["solver"] for row in rows] == ["greedy", "rent", "anneal"]
-    assert [row["seconds"] for row in rows[:2]] == [
-        str(row["seconds"]) for row in kept["rows"].values()
-    ]
+    assert [row["seconds"] for row in rows[:2]] == [str(row["seconds"]) for row in kept.values()]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table.csv"]
 
 
 def test_rows_that_can_not_be_read_are_told(tmp_path):
-    (tmp_path / "table.csv.part").write_text("no JSON")
+    path = tmp_path / "table.csv.part" / PROGRAM / "greedy.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("no JSON")
     done = run(9, 9, 1, "compare", PROGRAM, "--csv", tmp_path / "table.csv")
-    assert done.returncode == 2 and "no rows of a comparison" in done.stderr
+    assert done.returncode == 2 and "no result of an experiment" in done.stderr
 
 
 ENDING = """
 import sys
 from mallocgame._cli import benchmark, main
-from mallocgame._levels import scores
 
 def fail():
     {}
 
-benchmark.scores.load_rliable = fail
+benchmark.load_rliable = fail
 sys.exit(main.main(["benchmark", "--split", "validation", "--players", "greedy"]))
 """
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mallocgame as mg
-from mallocgame._levels.scores import score
+from mallocgame.experiments import score
 from mallocgame.playables import DEFAULTS, played
 
 gymnasium = pytest.importorskip(

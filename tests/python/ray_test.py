@@ -23,9 +23,9 @@ from mallocgame import agents
 from mallocgame._jobs import Cluster, FailedJobsError, run_jobs
 from mallocgame._jobs.cluster import pack, unpack
 from mallocgame._levels import making
-from mallocgame._levels.playing import Player, play
 from mallocgame._levels.splits import Draft
 from mallocgame.errors import how_to_install
+from mallocgame.experiments import Player, play
 
 ray = pytest.importorskip("ray", reason="pip install 'mallocgame[ray]'")
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import mallocgame as mg
-from mallocgame._levels.judging import judge_submission
+from mallocgame.experiments import judge_submission
 
 pytestmark = pytest.mark.full
 

@@ -15,7 +15,7 @@ from small_agents import EGRL, MUZERO, texts
 import mallocgame as mg
 from fault_cases.campaign import LOST, Try
 from fault_cases.processes import Running
-from mallocgame._cli.kept_rows import SUFFIX
+from mallocgame._cli.compare import PART
 from mallocgame._levels.level_sets import BUNDLED, INDEX, PROGRAMS
 
 _PROGRAM, _OTHER = "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i"
@@ -137,11 +137,11 @@ class Compare(Command):
         return {name: row["latency_ps"] for name, row in self._rows(folder).items()}
 
     def kept(self, folder: pathlib.Path) -> dict[str, str]:
-        part = pathlib.Path(f"{folder / 'table.csv'}{SUFFIX}")
+        part = pathlib.Path(f"{folder / 'table.csv'}{PART}")
         rows = self._rows(folder)
-        if part.exists():
-            kept = json.loads(part.read_text())["rows"].values()
-            rows |= {f"{row['program']} {row['solver']}": row for row in kept}
+        for path in part.glob("*/*.json"):
+            row = json.loads(path.read_text())
+            rows[f"{row['program']} {row['solver']}"] = row
         return {name: str(row["seconds"]) for name, row in rows.items()}
 
     def lost(self, before: dict[str, str], after: dict[str, str]) -> Try | None:

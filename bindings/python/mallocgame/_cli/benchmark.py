@@ -13,10 +13,21 @@ from mallocgame._cli.folders import working_in
 from mallocgame._cli.levels import add_set
 from mallocgame._cli.rows import print_json
 from mallocgame._core import write_file
-from mallocgame._levels import LEAST_GAIN, Level, levels, scores
-from mallocgame._levels.judging import NO_PLAN, Run, improve, judge_submission, results_of
-from mallocgame._levels.playing import Player, play
+from mallocgame._levels import LEAST_GAIN, Level, levels
 from mallocgame.errors import InvalidInputError
+from mallocgame.experiments import (
+    Budget,
+    Player,
+    Run,
+    Summary,
+    Table,
+    judge_submission,
+    play,
+    results_of,
+    summarize,
+)
+from mallocgame.experiments.intervals import load_rliable
+from mallocgame.experiments.judging import NO_PLAN, improve
 
 _BUDGETS = "0.005,0.05,1,20"
 _NOTES = (
@@ -28,8 +39,6 @@ _NOTES = (
     "levels with a better plan than the best known. no plan: levels without a valid one, which",
     "count with everything in main memory. Latencies are static estimates.",
 )
-
-_Table = tuple[list[console.Column], list[list[str]]]
 
 
 def register(commands: parser.Commands) -> None:
@@ -106,14 +115,14 @@ def _players(text: str) -> list[Player]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _times(text: str) -> list[scores.Budget]:
+def _times(text: str) -> list[Budget]:
     times = sorted({parser.seconds_to_spend(part.strip()) for part in text.split(",")})
-    return [scores.Budget(seconds=seconds) for seconds in times]
+    return [Budget(seconds=seconds) for seconds in times]
 
 
-def _games(text: str) -> list[scores.Budget]:
+def _games(text: str) -> list[Budget]:
     numbers = sorted({parser.positive(part.strip()) for part in text.split(",")})
-    return [scores.Budget(games=games) for games in numbers]
+    return [Budget(games=games) for games in numbers]
 
 
 def _benchmark(options: argparse.Namespace) -> int:
@@ -121,7 +130,7 @@ def _benchmark(options: argparse.Namespace) -> int:
         raise InvalidInputError("found nobody to judge; give --players or --submission")
     if options.improve and not os.access(options.levels, os.W_OK):
         raise InvalidInputError(f"{options.levels}: no permission to write, which --improve needs")
-    scores.load_rliable()
+    load_rliable()
     if options.seconds is None:
         options.seconds = [] if options.games else _times(_BUDGETS)
     chosen = [
@@ -140,7 +149,7 @@ def _benchmark(options: argparse.Namespace) -> int:
         runs = _judge(options, chosen, output)
         improved = improve(chosen, runs) if options.improve else []
     results = results_of(runs, chosen)
-    summaries = scores.summarize(results)
+    summaries = summarize(results)
     if options.page is not None:
         write_file(os.fsencode(options.page), _page(options, chosen, summaries).encode())
     if options.json:
@@ -175,46 +184,36 @@ def _judge(options: argparse.Namespace, chosen: Sequence[Level], output: str) ->
     return runs
 
 
-def _score_table(summaries: Sequence[scores.Summary]) -> _Table:
+def _score_table(summaries: Sequence[Summary]) -> Table:
     """A row for each player and budget."""
-    columns: list[console.Column] = [("player", "left")]
-    columns += [
-        (title, "right")
-        for title in ("budget", "score", "95 %", "vs greedy", "scored", "beaten", "no plan")
-    ]
-    return columns, [
-        [
+    made = Table(("player", "budget", "score", "95 %", "vs greedy", "scored", "beaten", "no plan"))
+    for one in summaries:
+        made.add(
             one.player,
             _budget(one.budget),
             _number(None if one.score is None else one.score.mean),
             "-" if one.score is None else f"{one.score.low:.3f} to {one.score.high:.3f}",
             console.times(one.speedup),
-            str(one.scored),
-            str(one.beaten),
-            str(one.problems),
-        ]
-        for one in summaries
-    ]
+            one.scored,
+            one.beaten,
+            one.problems,
+        )
+    return made
 
 
-def _family_table(summaries: Sequence[scores.Summary]) -> _Table:
+def _family_table(summaries: Sequence[Summary]) -> Table:
     """The scores of each family: a row for each player, a column for each budget."""
     budgets = list(dict.fromkeys(one.budget for one in summaries))
     found = {(one.player, one.budget): one.families for one in summaries}
-    columns: list[console.Column] = [("family", "left"), ("player", "left")]
-    columns += [(_budget(budget), "right") for budget in budgets]
-    return columns, [
-        [
-            family,
-            player,
-            *(_number(found.get((player, budget), {}).get(family)) for budget in budgets),
-        ]
-        for family in summaries[0].families
-        for player in dict.fromkeys(one.player for one in summaries)
-    ]
+    made = Table(("family", "player", *map(_budget, budgets)), left=2)
+    for family in summaries[0].families:
+        for player in dict.fromkeys(one.player for one in summaries):
+            own = (found.get((player, budget), {}).get(family) for budget in budgets)
+            made.add(family, player, *map(_number, own))
+    return made
 
 
-def _budget(budget: scores.Budget | None) -> str:
+def _budget(budget: Budget | None) -> str:
     return "submitted" if budget is None else str(budget)
 
 
@@ -222,13 +221,11 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _print(
-    summaries: Sequence[scores.Summary], runs: Sequence[Run], improved: Sequence[str]
-) -> None:
-    console.print_table(*_score_table(summaries), gap=1)
+def _print(summaries: Sequence[Summary], runs: Sequence[Run], improved: Sequence[str]) -> None:
+    console.print_made(_score_table(summaries))
     console.print_line()
     console.print_line("Scores by family:")
-    console.print_table(*_family_table(summaries), gap=1)
+    console.print_made(_family_table(summaries))
     console.print_line()
     for note in _NOTES:
         console.print_line(note)
@@ -245,7 +242,7 @@ def _print(
 
 
 def _page(
-    options: argparse.Namespace, chosen: Sequence[Level], summaries: Sequence[scores.Summary]
+    options: argparse.Namespace, chosen: Sequence[Level], summaries: Sequence[Summary]
 ) -> str:
     """The tables as a Markdown page."""
     seeds = f"{options.seeds} seed{'' if options.seeds == 1 else 's'}"
@@ -255,20 +252,13 @@ def _page(
             "",
             f"mallocgame {mg.__version__}, {len(chosen)} levels, {seeds}.",
             "",
-            *_markdown(*_score_table(summaries)),
+            str(_score_table(summaries)),
             "",
             *_NOTES,
             "",
             "## By family",
             "",
-            *_markdown(*_family_table(summaries)),
+            str(_family_table(summaries)),
             "",
         ]
     )
-
-
-def _markdown(columns: Sequence[console.Column], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table."""
-    sides = ["--:" if side == "right" else "---" for _, side in columns]
-    cells = [[heading for heading, _ in columns], sides, *rows]
-    return [f"| {' | '.join(row)} |" for row in cells]

@@ -1,26 +1,30 @@
 """`mallocgame compare`: solvers against each other and XLA, as a table, JSON, CSV or a picture."""
 
 import argparse
+import collections
 import contextlib
 import dataclasses
 import functools
 import math
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import mallocgame as mg
-from mallocgame import plots
+from mallocgame import experiments, plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.folders import writing
-from mallocgame._cli.kept_rows import KeptRows
 from mallocgame._cli.rows import Reference, Row, csv_text, plan_row, print_json, reference
 from mallocgame._cli.solve import add_limits, known_solvers, prices_of, run_solver
 from mallocgame._core import write_file
-from mallocgame._jobs import HERE, FailedJobsError, Workers, run_jobs
+from mallocgame._jobs import HERE, Workers, run_jobs
 from mallocgame.errors import InvalidInputError
+from mallocgame.experiments.running import Kept
 from mallocgame.programs import SUITES, suite
+
+PART = ".part"  # the folder beside the file of --csv that has the rows as they come
 
 # Cold first, at the compiler's prices and at calibrated ones.
 _SPEEDUPS = (
@@ -33,9 +37,6 @@ _SPEEDUPS = (
 _SHOWN = {"speedup_cold_vs_xla": "vs XLA", "speedup_calibrated_cold_vs_xla": "calibrated"}
 
 _SOLVERS = "greedy,anneal,xla-assigned"
-
-Job = TypeVar("Job")
-Result = TypeVar("Result")
 
 
 def register(commands: parser.Commands) -> None:
@@ -96,175 +97,148 @@ def _compare(options: argparse.Namespace) -> int:
         raise InvalidInputError("found no program to compare; give names or --suite")
     if options.plot is not None:
         plots.check()
-    loaded = [mg.load_program(name) for name in dict.fromkeys(names)]
-    problems = [_Problem(one, parser.hardware_of(options, one.hardware)) for one in loaded]
-    total = len(problems) * len(solvers)
+    grid = experiments.Grid(program=_problems(options, names), solver=solvers)
+    part = None if options.csv is None else options.csv + PART
+    failed = None
     with (
         writing(options.csv),
         parser.workers(options, here=True) as workers,
         console.stopping() as stop,
-        console.working("comparing", total) as work,
+        console.working("comparing", len(grid)) as work,
     ):
-        kept = KeptRows(options.csv, _settings(options))
-        failed = None
+
+        def done(cell: experiments.Cell) -> None:
+            work.tell(experiments.cell_name(cell))
+            work.advance()
+
+        # Other processes can't be handed these. They tell nothing while they work.
+        own: dict[str, Any] = {"work": work, "stop": stop} if workers == HERE else {}
+        inputs = functools.partial(_inputs, options)
+        if workers != HERE:
+            _find_bounds(options, Kept(part, grid, inputs=inputs), workers, stop)
         try:
-            _Comparison(options, kept, workers, work, stop).run(problems)
-        except FailedJobsError as error:
-            failed = error
-        found = [kept.find(one.program, solver) for one in problems for solver in solvers]
-        rows = [row for row in found if row is not None]
-        if failed and not rows:
-            raise failed
+            rows = experiments.run(
+                functools.partial(_measured, options, **own),
+                grid,
+                part,
+                inputs=inputs,
+                workers=workers,
+                pinned=True,
+                done=done,
+                stop=stop,
+            )
+        except experiments.FailedCellsError as error:
+            if not error.rows:
+                raise
+            failed, rows = error, error.rows
         if not rows:
             raise KeyboardInterrupt
+        rows = [row | {"program": row["program"].program.name} for row in rows]
         if options.csv is not None:
-            write_csv(options.csv, rows)
+            write_file(os.fsencode(options.csv), csv_text(list(rows[0]), rows))
         if options.plot is not None:
             plots.save_comparison(options.plot, rows, solvers)
-        if len(rows) == total:
-            kept.forget()
+        if part is not None and len(rows) == len(grid):
+            shutil.rmtree(part)
     summary = summarize(rows, solvers)
     if options.json:
         print_json({"results": rows, "summary": summary})
     else:
         _print_results(rows, summary)
         if stop():
-            console.print_line(f"Interrupted: these are {len(rows)} results of {total}.")
-    if failed:
+            console.print_line(f"Interrupted: these are {len(rows)} results of {len(grid)}.")
+    if failed is not None:
         raise failed
     if any(row["valid"] is False for row in rows):
         return parser.CHECK_FAILED
     return parser.INTERRUPTED if stop() else parser.OK
 
 
-def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    """What rows of one comparison have in common, beside their programs and solvers."""
-    names = ("seconds", "seed", "evaluations", "game", "prices", "bound", "checkpoint")
-    own = {name: getattr(options, name) for name in names}
-    return own | {name: getattr(options, name) for name in ("hardware", "preloads")}
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(eq=False)
 class _Problem:
-    """A program on the hardware of the options."""
+    """A program on the hardware of the options, and what all solvers on it share."""
 
     program: mg.Program
     hardware: mg.Hardware
+    name: str
+    known: tuple[mg.bounds.Bound, mg.bounds.Prices | None] | None = None  # once it is asked for
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Task:
-    """A solver that is to be run on a problem, and what all solvers on it share."""
-
-    problem: _Problem
-    solver: str
-    least: mg.bounds.Bound
-    prices: mg.bounds.Prices | None
-
-    @property
-    def name(self) -> str:
-        return f"{self.problem.program.name} {self.solver}"
-
-
-class _Comparison:
-    """Runs solvers, but those whose rows are kept, until `stop` returns True."""
-
-    def __init__(
-        self,
-        options: argparse.Namespace,
-        kept: KeptRows,
-        workers: Workers,
-        work: console.Work,
-        stop: Callable[[], bool],
-    ) -> None:
-        self._options = options
-        self._kept = kept
-        self._workers = workers
-        self._work = work
-        self._stop = stop
-        # Other processes can't be handed these. They tell nothing while they work.
-        self._own: dict[str, Any] = {"work": work, "stop": stop} if workers == HERE else {}
-
-    def run(self, problems: Sequence[_Problem]) -> None:
-        """Keeps a row for each problem and solver. FailedJobsError: some have none."""
-        missing = sum(len(self._missing(problem)) for problem in problems)
-        self._work.done = len(self._options.solvers) * len(problems) - missing
-        measured = functools.partial(_measured, self._options, **self._own)
-        tasks = self._tasks(problems)
-        for task, row in self._done(measured, tasks, lambda task: task.name):
-            if self._stop():  # A row of less time than the others have would be no comparison.
-                break
-            self._kept.add(task.problem.program, task.solver, row)
-            self._work.tell(task.name)
-            self._work.advance()
-
-    def _done(
-        self, work: Callable[[Job], Result], jobs: Iterable[Job], name: Callable[[Job], str]
-    ) -> Iterator[tuple[Job, Result]]:
-        with contextlib.closing(
-            run_jobs(work, jobs, self._workers, pinned=True, name=name, stop=self._stop)
-        ) as finished:
-            yield from finished
-
-    def _missing(self, problem: _Problem) -> list[str]:
-        solvers = self._options.solvers
-        return [one for one in solvers if self._kept.find(problem.program, one) is None]
-
-    def _tasks(self, problems: Sequence[_Problem]) -> Iterator[_Task]:
-        """Yields what is to be run on a problem once its bound is found."""
-        bounded = functools.partial(_bounded, self._options, **self._own)
-        incomplete = [problem for problem in problems if self._missing(problem)]
-
-        def name(problem: _Problem) -> str:
-            return f"{problem.program.name} {self._options.bound}"
-
-        for problem, (least, prices) in self._done(bounded, incomplete, name):
-            for solver in self._missing(problem):
-                yield _Task(problem, solver, least, prices)
+def _problems(options: argparse.Namespace, names: Sequence[str]) -> list[_Problem]:
+    """Loads each program once."""
+    loaded = {one.fingerprint: one for one in map(mg.load_program, dict.fromkeys(names))}
+    several = collections.Counter(one.name for one in loaded.values())
+    return [
+        _Problem(
+            one,
+            parser.hardware_of(options, one.hardware),
+            one.name if several[one.name] == 1 else f"{one.name} {fingerprint}",
+        )
+        for fingerprint, one in loaded.items()
+    ]
 
 
-def _never() -> bool:
-    return False
+def _inputs(options: argparse.Namespace, program: _Problem, solver: str) -> dict[str, Any]:
+    """What a row depends on."""
+    names = ("seconds", "seed", "evaluations", "game", "prices", "bound", "checkpoint")
+    own = {name: getattr(options, name) for name in (*names, "hardware", "preloads")}
+    return own | {"fingerprint": program.program.fingerprint}
+
+
+def _find_bounds(
+    options: argparse.Namespace, kept: Kept, workers: Workers, stop: Callable[[], bool]
+) -> None:
+    """Finds the bounds of programs that lack a row, side by side."""
+    missing = dict.fromkeys(cell["program"] for cell in kept.missing())
+    bounded = functools.partial(_bounded, options)
+    name = f"{{}} {options.bound}"
+    with contextlib.closing(
+        run_jobs(
+            bounded,
+            missing,
+            workers,
+            pinned=True,
+            name=lambda one: name.format(one.name),
+            stop=stop,
+        )
+    ) as finished:
+        for problem, known in finished:
+            problem.known = known
 
 
 def _bounded(
-    options: argparse.Namespace,
-    problem: _Problem,
-    work: console.Work | None = None,
-    stop: Callable[[], bool] = _never,
+    options: argparse.Namespace, problem: _Problem
 ) -> tuple[mg.bounds.Bound, mg.bounds.Prices | None]:
     """Returns the bound of a problem, and the prices that the options ask for."""
     program, hardware = problem.program, problem.hardware
-    if work is not None:
-        work.tell(f"{program.name} bound")
     return mg.bounds.bound(program, options.bound, hardware), prices_of(program, hardware, options)
 
 
 def _measured(
     options: argparse.Namespace,
-    task: _Task,
+    program: _Problem,
+    solver: str,
     work: console.Work | None = None,
-    stop: Callable[[], bool] = _never,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Row:
     """Runs one solver on one problem and returns its row."""
-    program, hardware, solver = task.problem.program, task.problem.hardware, task.solver
-    xla = reference(program, hardware)
+    problem, loaded, hardware = program, program.program, program.hardware
+    name = f"{problem.name} {solver}"
+    if work is None:
+        work = console.Work(name, None)
+    if problem.known is None:
+        work.tell(f"{problem.name} bound")
+        problem.known = _bounded(options, problem)
+    least, prices = problem.known
+    xla = reference(loaded, hardware)
     if solver == "xla-assigned" and xla.report is None:
         # This is no error: XLA made no plan of this program for this hardware, or no valid one.
-        row = plan_row(program, hardware, None, None, xla, None, task.least)
-        return row | {
-            "program": program.name,
-            "hardware": hardware.name,
-            "solver": solver,
-            "status": "unavailable",
-        }
-    if work is None:
-        work = console.Work(task.name, None)
-    work.tell(task.name)
-    subject = f"{task.name}: "
-    result = run_solver(program, hardware, solver, options, work, task.prices, stop, subject)
-    verdict = mg.validate(program, result.plan, hardware)
-    return plan_row(program, hardware, result.report, verdict, xla, result, task.least, result.plan)
+        row = plan_row(loaded, hardware, None, None, xla, None, least)
+        return row | {"solver": solver, "status": "unavailable"}
+    work.tell(name)
+    result = run_solver(loaded, hardware, solver, options, work, prices, stop, f"{name}: ")
+    verdict = mg.validate(loaded, result.plan, hardware)
+    return plan_row(loaded, hardware, result.report, verdict, xla, result, least, result.plan)
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
@@ -346,11 +320,6 @@ def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:
         if invalid is not None:
             console.print_line(f"{program}: {Reference(None, invalid).sentence}")
     console.print_line("Static estimates, not measurements on a chip.")
-
-
-def write_csv(path: str, rows: Sequence[Row]) -> None:
-    """Writes one line for each program and solver; the columns are the keys of the rows."""
-    write_file(os.fsencode(path), csv_text(list(rows[0]), rows))
 
 
 def _percent_over(ratio: float | None) -> str:

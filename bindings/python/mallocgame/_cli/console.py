@@ -21,6 +21,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from mallocgame import experiments
+
 _WIDTH_WITHOUT_TERMINAL = 80
 _SECONDS_BETWEEN_LINES = 10.0  # of progress, if it is no terminal
 
@@ -142,6 +144,14 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], gap: i
     for row in rows:
         table.add_row(*[Text(cell) for cell in row])
     _stdout().print(table)
+
+
+def print_made(table: experiments.Table) -> None:
+    """Prints such a table on standard output."""
+    columns: list[Column] = [
+        (head, "left" if place < table.left else "right") for place, head in enumerate(table.heads)
+    ]
+    print_table(columns, [list(map(str, row)) for row in table.rows], gap=1)
 
 
 def print_line(text: str = "") -> None:

@@ -13,7 +13,6 @@ import dataclasses
 import functools
 import os
 import pathlib
-from collections.abc import Sequence
 from typing import Any
 
 from mallocgame._core import Game, Hardware, Plan, Program
@@ -26,7 +25,6 @@ __all__ = [
     "MIN_BUFFER_BYTES",
     "SPLITS",
     "Level",
-    "evenly",
     "find_level",
     "has_score",
     "levels",
@@ -186,12 +184,6 @@ def find_level(name: str) -> Level | None:
 
 def _bundled(split: str) -> pathlib.Path:
     return BUNDLED_SCHEDULE if split == SCHEDULE else BUNDLED
-
-
-def evenly(several: Sequence[Level], count: int) -> list[Level]:
-    """Returns so many of them, as far apart as they can be; all, if there are fewer."""
-    last, count = len(several) - 1, min(count, len(several))
-    return [several[place * last // max(1, count - 1)] for place in range(count)]
 
 
 def _find(name: str, split: str, folder: pathlib.Path | None) -> Level:

@@ -6,19 +6,13 @@ greedy, 1 that of the best plan known, and slower plans than greedy's are below 
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mallocgame._address_space import check_address_space
 from mallocgame._levels import Level, has_score
-from mallocgame.errors import MissingExtraError
-
-CONFIDENCE = 0.95  # of intervals
-
-_RESAMPLES = 2_000
+from mallocgame.experiments.intervals import Interval, interquartile_mean, middle_mean
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +30,11 @@ class Budget:
             return f"{self.games} game{'' if self.games == 1 else 's'}"
         return f"{1000 * self.seconds:g} ms" if self.seconds < 1 else f"{self.seconds:g} s"
 
+    @property
+    def name(self) -> str:
+        """As a folder is called."""
+        return f"{self.games}games" if self.games else f"{self.seconds:g}s"
+
 
 @dataclasses.dataclass(frozen=True)
 class Result:
@@ -51,15 +50,6 @@ class Result:
     best_known_ps: int | None
     score: float | None
     problem: str = ""  # why it is the latency of everything in main memory; "": there is a plan
-
-
-@dataclasses.dataclass(frozen=True)
-class Interval:
-    """A mean, and the interval in which it lies with 95 % confidence."""
-
-    mean: float
-    low: float
-    high: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,63 +76,10 @@ def score(level: Level, latency_ps: int) -> float | None:
     return math.log(greedy_ps / latency_ps) / math.log(greedy_ps / best_ps)
 
 
-def interquartile_mean(scores: NDArray[np.float64]) -> Interval:
-    """Returns the mean of the middle half of scores [seeds, levels].
-
-    The interval is rliable's stratified bootstrap, which draws levels, and seeds for each level.
-    The same scores give the same interval. MallocGameError: rliable is not installed.
-    """
-    _, metrics = load_rliable()
-    return _interval(scores, metrics.aggregate_iqm, draws_levels=True)
-
-
-def mean(scores: NDArray[np.float64]) -> Interval:
-    """Returns the mean of all scores; otherwise like interquartile_mean."""
-    _, metrics = load_rliable()
-    return _interval(scores, metrics.aggregate_mean, draws_levels=True)
-
-
-def mean_of_levels(scores: NDArray[np.float64]) -> Interval:
-    """Returns the mean of scores [seeds, levels] over these very levels.
-
-    The interval is of draws of seeds alone, for each level. With one seed it has no width.
-    """
-    _, metrics = load_rliable()
-    return _interval(scores, metrics.aggregate_mean, draws_levels=False)
-
-
-def _interval(
-    scores: NDArray[np.float64], aggregate: Callable[[Any], float], draws_levels: bool
-) -> Interval:
-    library, _ = load_rliable()
-    # rliable draws from NumPy's global generator, whatever random_state it is given.
-    state = np.random.get_state()
-    np.random.seed(0)
-    try:
-        means, intervals = library.get_interval_estimates(
-            {"": scores},
-            lambda drawn: np.array([aggregate(drawn)]),
-            task_bootstrap=draws_levels,
-            reps=_RESAMPLES,
-            confidence_interval_size=CONFIDENCE,
-        )
-    finally:
-        np.random.set_state(state)
-    low, high = intervals[""][:, 0]
-    return Interval(float(means[""][0]), float(low), float(high))
-
-
-def load_rliable() -> tuple[Any, Any]:
-    """Returns the modules library and metrics of rliable.
-
-    MallocGameError: it isn't installed, or SciPy, which it needs, has too little address space.
-    """
-    check_address_space("SciPy")
-    try:
-        from rliable import library, metrics
-    except ModuleNotFoundError:
-        raise MissingExtraError("scores need rliable", "benchmark") from None
-    return library, metrics
+def scores_of(levels: Sequence[Level], latencies_ps: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns the scores of latencies [seeds, levels]; NaN where a level has none."""
+    rows = [zip(levels, row, strict=True) for row in latencies_ps]
+    return np.array([[score(level, int(ps)) for level, ps in row] for row in rows], np.float64)
 
 
 def summarize(results: Sequence[Result]) -> list[Summary]:
@@ -184,8 +121,7 @@ def _summary(results: Sequence[Result]) -> Summary:
 
 
 def _mean(scores: NDArray[np.float64]) -> float | None:
-    _, metrics = load_rliable()
-    return float(metrics.aggregate_iqm(scores)) if scores.size else None
+    return middle_mean(scores) if scores.size else None
 
 
 def _scores(results: Sequence[Result]) -> NDArray[np.float64]:
