@@ -1,6 +1,8 @@
 """Experiments: grids, runs that go on where they stopped, tables, and commands of benchmarks."""
 
+import importlib.util
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -11,6 +13,7 @@ import pytest
 
 import mallocgame as mg
 from mallocgame import experiments as ex
+from mallocgame.experiments.command import parser_of
 
 GRID = ex.Grid(program=["a", "b/c"], seed=range(2))
 
@@ -251,6 +254,40 @@ def test_an_error_of_a_command_is_one_line(tmp_path):
     (tmp_path / "a" / "0.json").write_text("[]")
     said = str(call(tmp_path))
     assert "a/0.json: no result of an experiment" in said and "\n" not in said
+
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPTS = sorted(
+    path
+    for folder in ("quality", "measured")
+    for path in (ROOT / "benchmarks" / folder).glob("*.py")
+    if "ex.main(main)" in path.read_text()
+)
+COMMAND = re.compile(r"python\s+(benchmarks/\w+/\w+\.py)([^`|#]*)")
+PAGES = [*(ROOT / "docs").rglob("*.md"), *SCRIPTS]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_pages_and_scripts_give_options_that_there_are(script, monkeypatch):
+    """Each command of a page, and the usage of the script without its brackets."""
+    for folder in (script.parent, ROOT / "examples"):
+        monkeypatch.syspath_prepend(str(folder))
+    spec = importlib.util.spec_from_file_location(script.stem, script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    parser = parser_of(module.main)
+    known = {option for action in parser._actions for option in action.option_strings}
+    commands = [
+        text
+        for page in PAGES
+        for path, text in COMMAND.findall(page.read_text())
+        if ROOT / path == script
+    ]
+    asked = {
+        option for text in commands for option in re.findall(r"--[a-z-]+", text.split("\n\n")[0])
+    }
+    assert commands and asked <= known
 
 
 SCRIPT = """

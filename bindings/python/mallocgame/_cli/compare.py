@@ -272,45 +272,30 @@ def summarize(rows: Sequence[Row], solvers: Sequence[str]) -> dict[str, Row]:
 
 
 def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:
-    columns: list[console.Column] = [
-        ("program and solver", "left"),
-        ("cold µs", "right"),
-        ("bound µs", "right"),
-        *((heading, "right") for heading in _SHOWN.values()),
-        ("gap", "right"),
-        ("s", "right"),
-    ]
-    cells, last = [], None
+    heads = ("program and solver", "cold µs", "bound µs", *_SHOWN.values(), "gap", "s")
+    table, last = experiments.Table(heads), None
     for row in rows:
         if row["program"] != last:
             last = row["program"]
-            cells.append([last, "", console.microseconds(row["bound_ps"]), *[""] * 4])
+            table.add(last, "", console.microseconds(row["bound_ps"]))
         seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
         over = (
             row["latency_ps"] / row["bound_ps"] if row["bound_ps"] and row["latency_ps"] else None
         )
-        cells.append(
-            [
-                f"  {row['solver']}",
-                console.microseconds(row["latency_cold_ps"]),
-                "",
-                *(console.times(row[key]) for key in _SHOWN),
-                _percent_over(over),
-                seconds,
-            ]
+        table.add(
+            f"  {row['solver']}",
+            console.microseconds(row["latency_cold_ps"]),
+            "",
+            *(console.times(row[key]) for key in _SHOWN),
+            _percent_over(over),
+            seconds,
         )
-    cells.append(["geometric means", *[""] * 6])
+    table.add("geometric means")
     for solver, figures in means.items():
-        cells.append(
-            [
-                f"  {solver}, of {figures['programs']}",
-                *[""] * 2,
-                *(console.times(figures[f"geomean_{key}"]) for key in _SHOWN),
-                _percent_over(figures["geomean_latency_over_bound"]),
-                "",
-            ]
-        )
-    console.print_table(columns, cells, gap=1)
+        speedups = (console.times(figures[f"geomean_{key}"]) for key in _SHOWN)
+        gap = _percent_over(figures["geomean_latency_over_bound"])
+        table.add(f"  {solver}, of {figures['programs']}", "", "", *speedups, gap)
+    console.print_made(table)
     names = sorted(
         {f"{row['bound_name']}, {row['bound_status']}" for row in rows if row["bound_name"]}
     )

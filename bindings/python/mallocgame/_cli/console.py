@@ -146,12 +146,12 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], gap: i
     _stdout().print(table)
 
 
-def print_made(table: experiments.Table) -> None:
+def print_made(table: experiments.Table, gap: int = 1) -> None:
     """Prints such a table on standard output."""
     columns: list[Column] = [
         (head, "left" if place < table.left else "right") for place, head in enumerate(table.heads)
     ]
-    print_table(columns, [list(map(str, row)) for row in table.rows], gap=1)
+    print_table(columns, [list(map(str, row)) for row in table.rows], gap)
 
 
 def print_line(text: str = "") -> None:

@@ -11,6 +11,7 @@ from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
 from mallocgame._levels.level_sets import BUNDLED, BUNDLED_SCHEDULE, load_level_set
 from mallocgame._levels.splits import SCHEDULE, SPLITS, drafts
+from mallocgame.experiments import Table
 
 _SET = "a folder of `mallocgame levels make` (the bundled set)"
 
@@ -107,17 +108,14 @@ def _list(options: argparse.Namespace) -> int:
     ]
     if options.json:
         return print_json({"families": rows, "left_out": known.index["left_out"]})
-    columns: list[console.Column] = [("split and family", "left")]
-    columns += [
-        (title, "right")
-        for title in ("programs", "loops", "branches", "free", "instr", "use", "over")
-    ]
-    cells: list[list[str]] = []
+    heads = ("programs", "loops", "branches", "free", "instr", "use", "over")
+    table = Table(("split and family", *heads))
     for split in splits:
         of_split = [row for row in rows if row["split"] == split]
-        cells.append([split, *_cells(_family_row(split, "", _of(known.programs, split)))])
-        cells += [[f"  {row['family']}", *_cells(row)] for row in of_split]
-    console.print_table(columns, cells, gap=1)
+        table.add(split, *_cells(_family_row(split, "", _of(known.programs, split))))
+        for row in of_split:
+            table.add(f"  {row['family']}", *_cells(row))
+    console.print_made(table)
     console.print_line(
         "loops, branches: programs with them; free: with another order of instructions."
     )

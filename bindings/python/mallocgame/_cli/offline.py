@@ -11,6 +11,7 @@ from mallocgame._cli.levels import add_set
 from mallocgame._cli.rows import Row, print_json
 from mallocgame._levels.splits import SPLITS
 from mallocgame.errors import InvalidInputError
+from mallocgame.experiments import Table
 from mallocgame.offline.episodes import OBSERVATIONS
 from mallocgame.offline.minari_files import check_minari
 from mallocgame.offline.numpy_files import load_index
@@ -111,13 +112,10 @@ def _offline(options: argparse.Namespace) -> int:
     rows = _rows(options.output, names)
     if options.json:
         return print_json({"folder": options.output, "levels": len(names), "behaviours": rows})
-    console.print_table(
-        [("behaviour", "left"), ("games", "right"), ("decisions", "right"), ("return", "right")],
-        [
-            [row["behaviour"], str(row["games"]), str(row["decisions"]), f"{row['return']:.4f}"]
-            for row in rows
-        ],
-    )
+    table = Table(("behaviour", "games", "decisions", "return"))
+    for row in rows:
+        table.add(row["behaviour"], row["games"], row["decisions"], f"{row['return']:.4f}")
+    console.print_made(table, gap=2)
     console.print_line(f"{len(names)} levels in {options.output}. return: the mean over games.")
     if options.minari is not None:
         console.print_line(f"Minari dataset {options.minari}")

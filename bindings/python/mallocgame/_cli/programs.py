@@ -7,6 +7,7 @@ import sys
 import mallocgame as mg
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import assumed_row, assumed_sentences, cell, print_json, program_row
+from mallocgame.experiments import Table
 from mallocgame.programs import SCHEDULES, SUITES, suite
 
 
@@ -75,28 +76,11 @@ def _programs(options: argparse.Namespace) -> int:
             work.advance()
     if options.json:
         return print_json({"programs": rows})
-    console.print_table(
-        [
-            ("program", "left"),
-            ("instr", "right"),
-            ("bufs", "right"),
-            ("accs", "right"),
-            ("main µs", "right"),
-            ("XLA µs", "right"),
-        ],
-        [
-            [
-                row["program"],
-                str(row["instructions"]),
-                str(row["eligible_buffers"]),
-                str(row["accesses"]),
-                console.microseconds(row["all_main_ps"]),
-                console.microseconds(row["xla_ps"]),
-            ]
-            for row in rows
-        ],
-        gap=1,
-    )
+    table = Table(("program", "instr", "bufs", "accs", "main µs", "XLA µs"))
+    for row in rows:
+        counts = (row[key] for key in ("program", "instructions", "eligible_buffers", "accesses"))
+        table.add(*counts, *(console.microseconds(row[key]) for key in ("all_main_ps", "xla_ps")))
+    console.print_made(table)
     console.print_line(
         "bufs: buffers that may move, accs: their accesses, main: all in main memory."
     )
@@ -126,8 +110,6 @@ def _import(options: argparse.Namespace) -> int:
         print(f"mallocgame import: {sentence}", file=sys.stderr)
     if options.json:
         return print_json(row | assumed)
-    console.print_table(
-        [(program.name, "left"), ("", "right")],
-        [[key.replace("_", " "), cell(row[key])] for key in row],
-    )
+    cells = [(key.replace("_", " "), cell(value)) for key, value in row.items()]
+    console.print_made(Table((program.name, ""), cells), gap=2)
     return parser.OK

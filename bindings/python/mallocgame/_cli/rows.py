@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import mallocgame as mg
 from mallocgame._calibration import calibrated_if_possible
 from mallocgame._cli import console
+from mallocgame.experiments import Table
 
 Row = dict[str, Any]  # one JSON object
 
@@ -215,20 +216,11 @@ def print_comparison(
     The plan and XLA's own come once more, at the calibrated prices that are in the row.
     """
     own = xla.report
-    columns: list[console.Column] = [
-        ("", "left"),
-        ("cold µs", "right"),
-        ("vs XLA", "right"),
-        ("warm µs", "right"),
-        ("vs XLA", "right"),
-        ("vs all-main", "right"),
-        ("stall µs", "right"),
-        ("in MiB", "right"),
-        ("out MiB", "right"),
-    ]
+    heads = ("cold µs", "vs XLA", "warm µs", "vs XLA", "vs all-main")
+    table = Table(("", *heads, "stall µs", "in MiB", "out MiB"))
 
-    def line(name: str, one: mg.Report) -> list[str]:
-        return [
+    def add(name: str, one: mg.Report) -> None:
+        table.add(
             name,
             console.microseconds(one.latency_cold_ps),
             console.times(_ratio(own, one, cold=True)),
@@ -238,33 +230,30 @@ def print_comparison(
             console.microseconds(one.stall_ps),
             console.mebibytes(one.prefetched_bytes),
             console.mebibytes(one.written_back_bytes),
-        ]
+        )
 
-    rows = [line(label, report)]
+    add(label, report)
     if own is not None:
-        rows.append(line("XLA's own", own))
+        add("XLA's own", own)
     all_main = mg.simulate(program, mg.all_main_plan(program, hardware), hardware)
-    rows.append(line("all in main", all_main))
+    add("all in main", all_main)
     if row["bound_ps"] is not None:
-        rows.append(["bound", "", "", console.microseconds(row["bound_ps"]), *[""] * 5])
+        table.add("bound", "", "", console.microseconds(row["bound_ps"]))
     if row["calibrated_ps"] is not None:
-        rows.append(["calibrated", *[""] * 8])
-        rows.append(
-            [
-                f"  {label}",
-                console.microseconds(row["calibrated_cold_ps"]),
-                console.times(row["speedup_calibrated_cold_vs_xla"]),
-                console.microseconds(row["calibrated_ps"]),
-                console.times(row["speedup_calibrated_vs_xla"]),
-                *[""] * 4,
-            ]
+        table.add("calibrated")
+        table.add(
+            f"  {label}",
+            console.microseconds(row["calibrated_cold_ps"]),
+            console.times(row["speedup_calibrated_cold_vs_xla"]),
+            console.microseconds(row["calibrated_ps"]),
+            console.times(row["speedup_calibrated_vs_xla"]),
         )
     if row["xla_calibrated_ps"] is not None:
         times = (row["xla_calibrated_cold_ps"], row["xla_calibrated_ps"])
         cold, warm = (console.microseconds(one) for one in times)
-        rows.append(["  XLA's own", cold, console.times(1.0), warm, console.times(1.0), *[""] * 4])
+        table.add("  XLA's own", cold, console.times(1.0), warm, console.times(1.0))
     console.print_line(f"{program.name} on {hardware.name}")
-    console.print_table(columns, rows, gap=1)
+    console.print_made(table)
     if xla.sentence is not None:
         console.print_line(xla.sentence)
     console.print_line("A static estimate from the compiler's prices, not a measurement on a chip.")

@@ -24,6 +24,7 @@ from mallocgame._cli.training import Progress, Training, check_fresh, check_same
 from mallocgame._core import write_file
 from mallocgame.agents import Egrl, FoundMap
 from mallocgame.errors import InvalidInputError
+from mallocgame.experiments import Table
 
 _CHECKPOINT = ".checkpoint.egrl"
 # A population is megabytes and a generation takes a tenth of a second, so not each one is written.
@@ -228,22 +229,16 @@ class EgrlTraining(Training):
                 )
                 continue
             console.print_line(f"{program.name} on {row['hierarchy']}, {row['evaluations']:,} maps")
-            console.print_table(
-                [("", "left"), ("latency µs", "right"), ("vs compiler", "right")],
-                [
-                    [
-                        label,
-                        console.microseconds(row[key]),
-                        console.times(_ratio(row["compiler_ps"], row[key])),
-                    ]
-                    for label, key in (
-                        ("egrl", "latency_ps"),
-                        ("compiler", "compiler_ps"),
-                        ("first come", "first_come_ps"),
-                        ("all in the slowest", "all_slow_ps"),
-                    )
-                ],
-            )
+            table = Table(("", "latency µs", "vs compiler"))
+            for label, key in (
+                ("egrl", "latency_ps"),
+                ("compiler", "compiler_ps"),
+                ("first come", "first_come_ps"),
+                ("all in the slowest", "all_slow_ps"),
+            ):
+                over = console.times(_ratio(row["compiler_ps"], row[key]))
+                table.add(label, console.microseconds(row[key]), over)
+            console.print_made(table, gap=2)
             console.print_line("A model of a chip, not a measurement on one.")
 
     def _write_checkpoint(self, i: int) -> None:

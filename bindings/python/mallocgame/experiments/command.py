@@ -42,13 +42,7 @@ def main(benchmark: Callable[..., int | None], arguments: Sequence[str] | None =
     separate; those with settings, as in `a:x=1,y=2;b`, semicolons. `seeds` is how many, which are
     0, 1 ..., or the numbers, as in 0,3. Other types are called with the text.
     """
-    named = dict(inspect.signature(benchmark, eval_str=True).parameters)
-    parser = argparse.ArgumentParser(
-        description=inspect.getmodule(benchmark).__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    for name, one in named.items():
-        _add(parser, name, one)
+    parser = parser_of(benchmark)
     options = vars(parser.parse_intermixed_args(arguments))
     try:
         with contextlib.ExitStack() as stack:
@@ -56,7 +50,7 @@ def main(benchmark: Callable[..., int | None], arguments: Sequence[str] | None =
                 jobs, ray = options.pop("jobs"), options.pop("ray")
                 workers = stack.enter_context(workers_of(jobs, ray, here=True))
             given: list[Any] = []
-            for name, one in named.items():
+            for name, one in inspect.signature(benchmark, eval_str=True).parameters.items():
                 if one.annotation is Bench:
                     folder, only = options.pop("folder"), dict(options.pop("only"))
                     folder.mkdir(parents=True, exist_ok=True)
@@ -70,6 +64,17 @@ def main(benchmark: Callable[..., int | None], arguments: Sequence[str] | None =
             sys.exit(benchmark(*given, **options))
     except MallocGameError as error:
         sys.exit(f"{parser.prog}: {error}")
+
+
+def parser_of(benchmark: Callable[..., int | None]) -> argparse.ArgumentParser:
+    """Returns the parser of main(), to be asked by parse_intermixed_args."""
+    parser = argparse.ArgumentParser(
+        description=inspect.getmodule(benchmark).__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for name, one in inspect.signature(benchmark, eval_str=True).parameters.items():
+        _add(parser, name, one)
+    return parser
 
 
 def _add(parser: argparse.ArgumentParser, name: str, one: inspect.Parameter) -> None:
