@@ -24,7 +24,10 @@ import sys
 import tempfile
 import time
 
+import numpy as np
+
 from mallocgame import experiments as ex
+from mallocgame import offsets as library
 
 Row = tuple[int, int, int]  # begin, end, size
 
@@ -52,12 +55,8 @@ def fits(intervals: list[Row], offsets: list[int], capacity: int) -> bool:
 
 def first_answer(intervals: list[Row]) -> float:
     """Seconds to any offsets without conflicts: with so much room no search is needed."""
-    import numpy as np
-
-    from mallocgame._core import solve_offsets
-
     room = sum(size for _, _, size in intervals)
-    results = [solve_offsets(np.array(intervals), room) for _ in range(20)]
+    results = [library.solve(np.array(intervals), room) for _ in range(20)]
     if not fits(intervals, results[0].offsets.tolist(), room):
         raise SystemExit("a first answer has conflicts")
     return min(result.seconds for result in results)

@@ -33,7 +33,6 @@ import numpy as np
 import mallocgame as mg
 from mallocgame import agents, plots
 from mallocgame import experiments as ex
-from mallocgame._core import placement_searches
 
 PROGRAMS = ("resnet50_b1.tpu_v4i", "resnet101_b4.tpu_v4i", "bert_base_b1_s128.tpu_v4i")
 AGENTS: dict[str, dict[str, object]] = {  # the settings of EGRL by method
@@ -43,7 +42,7 @@ AGENTS: dict[str, dict[str, object]] = {  # the settings of EGRL by method
     "evolution-only": {"gradient": False},
     "gradient-only": {"population": 0, "rollouts": 16},
 }
-METHODS = (*placement_searches(), "optimal", *AGENTS)
+METHODS = (*mg.placement.searches(), "optimal", *AGENTS)
 DRAWN = (
     *("egrl", "evolution-only", "gradient-only"),
     *("greedy-dp", "random", "evolution", "first-come"),

@@ -19,7 +19,7 @@ import numpy as np
 import mallocgame as mg
 from mallocgame import experiments as ex
 from mallocgame import programs as bundled
-from mallocgame._core import LOOP_ENTRY
+from mallocgame.records import LOOP_ENTRY
 
 _COLUMNS = ("program", "same", "same bytes", "fast", "XLA fast", "all-main / XLA", "ratio")
 

@@ -117,6 +117,12 @@ def test_a_cell_that_fails_is_told_and_takes_no_other_with_it(tmp_path, workers,
     assert len(ex.run(measure, GRID, tmp_path)) == 4
 
 
+def test_a_fault_of_a_measure_is_shown_with_its_place(tmp_path, capsys):
+    with pytest.raises(ex.FailedCellsError, match="4 of 4 cells failed: a 0: TypeError: "):
+        ex.run(measure, GRID, tmp_path, settings={"unknown": 1})
+    assert "Traceback" in capsys.readouterr().err
+
+
 def test_what_may_be_the_fault_of_a_machine_is_tried_again(tmp_path):
     one = ex.Grid(program=["a"], seed=[0])
     settings = {"folder": str(tmp_path)}
@@ -145,7 +151,7 @@ def test_answers_may_be_kept_elsewhere_and_with_files(tmp_path):
     rows = ex.run(measure, one, tmp_path, layout="{seed}/runs/{program}", keep=keep)
     assert rows == [{"kept": True, "program": "a", "seed": 3}]
     assert (tmp_path / "3" / "runs" / "a.json").exists() and (tmp_path / "3.txt").exists()
-    with pytest.raises(mg.InvalidInputError, match="layout: found '{seed}', allowed: program, "):
+    with pytest.raises(mg.InvalidInputError, match=r"layout: found '\{seed\}', allowed: program, "):
         ex.run(measure, one, tmp_path, layout="{seed}")
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import mallocgame as mg
-from mallocgame._core import placement_searches
 
 PROGRAM = "resnet50_b1.tpu_v4i"
 
@@ -256,7 +255,7 @@ def test_a_hierarchy_of_ones_own_is_a_file(tmp_path):
 
 
 def test_searches_keep_their_budget_and_can_be_run_again(problem):
-    for name in placement_searches():
+    for name in mg.placement.searches():
         chosen, latency_ps, reward, best_ps = problem.search(name, evaluations=700, seed=3)
         assert len(best_ps) == (1 if name in ("compiler", "first-come") else 700)
         assert problem.evaluate(chosen) == (latency_ps, 0.0, reward)

@@ -24,6 +24,7 @@ from mallocgame._core import (
     read_file,
     simulate,
 )
+from mallocgame._core import placement_searches as searches
 from mallocgame._solve import solve
 from mallocgame.bounds.optimal_placement import OptimalMap, optimal_map
 from mallocgame.errors import InvalidInputError
@@ -37,6 +38,7 @@ __all__ = [
     "optimal_map",
     "play_map",
     "problem",
+    "searches",
 ]
 
 

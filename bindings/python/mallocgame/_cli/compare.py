@@ -125,6 +125,7 @@ def _compare(options: argparse.Namespace) -> int:
                 workers=workers,
                 pinned=True,
                 done=done,
+                fail=work.tell,
                 stop=stop,
             )
         except experiments.FailedCellsError as error:

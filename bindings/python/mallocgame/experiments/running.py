@@ -8,6 +8,7 @@ import os
 import pathlib
 import string
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -41,6 +42,7 @@ def run(
     layout: str | None = None,
     keep: Callable[[Cell, Any], Mapping[str, Any]] | None = None,
     done: Callable[[Cell], object] = lambda cell: None,
+    fail: Callable[[str], object] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> list[Row]:
     """Measures the cells of a grid that the folder lacks, and returns the rows of all, in order.
@@ -54,8 +56,8 @@ def run(
     None keeps nothing. layout: another path, such as "{player}/runs/{level}".
     workers, pinned: as run_jobs takes them; HERE is this process, a number so many others.
     keep: called as keep(cell, answer) in this process before an answer is kept.
-    done: called with each cell. stop: once it returns True, nothing more is measured,
-    and the rows are those that there are.
+    done: called with each cell. fail: called with each cell that fails, and why; None is tell().
+    stop: once it returns True, nothing more is measured, and the rows are those that there are.
 
     Whenever it is interrupted, by Ctrl-C too, the answers so far are kept, and the same call goes
     on from there. A cell fails if measure raises: MallocGameError at once, anything else in another
@@ -82,7 +84,7 @@ def run(
                     break
                 if isinstance(answer, _Failed):
                     failed[cell_name(cell)] = answer.reason
-                    tell(f"{cell_name(cell)}: {answer.reason}")
+                    (fail or tell)(f"{cell_name(cell)}: {answer.reason}")
                     continue
                 own = dict(answer if keep is None else keep(cell, answer))
                 rows[cell_name(cell)] = kept.add(cell, own) | cell
@@ -120,6 +122,7 @@ def _measured(measure: Callable[..., Any], settings: Row, here: bool, cell: Cell
     except Exception as error:  # Whatever it is, the others go on.
         if not here:  # It may be the machine's fault, so run_jobs tries again.
             raise
+        traceback.print_exc()
         return _Failed(f"{type(error).__name__}: {' '.join(str(error).split())}")
 
 
