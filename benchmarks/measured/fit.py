@@ -75,7 +75,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write the library's figures")
     options = parser.parse_args()
     sources, points = load()
-    rows = rows_of(options.folder, points, sources)
+    rows = rows_of(options.folder, [point for point in points if not point.held], sources)
     values = fitted(rows)
     print("\n".join(parameter_table(rows, values)))
     print("\n".join(error_table(rows, values)))

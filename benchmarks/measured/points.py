@@ -40,6 +40,7 @@ class Point:
     source: str
     where: str  # in the source
     left_out: str | None = None  # why no law is fitted to it and no figure counts it
+    held: bool = False  # no law is fitted to it, so that it can judge them
     note: str | None = None
     module: str | None = None  # a file with its StableHLO, in place of a function
 

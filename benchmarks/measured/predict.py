@@ -1,13 +1,14 @@
 """Predicts published measurements: captures each function for its chip and adds up its prices.
 
-    python benchmarks/measured/predict.py FOLDER [--known] [--chip NAME]... [--points PATH] [ID...]
+    python benchmarks/measured/predict.py FOLDER [--known] [--held] [--chip NAME]... [--points PATH]
+        [ID...]
 
 Keeps each capture in FOLDER, so that it can be interrupted and goes on where it stopped, and the
 compiler's answers in FOLDER/answers. Prints the Markdown of docs/results/measured.md: predicted
 over measured at the compiler's prices and at calibrated ones, overall and by chip, kind, dtype and
-source. --known: of what is captured already. --points: of a folder that mgx.measure() wrote, in
-place of the published ones. Needs JAX and libtpu (.ci/setup xla) and no TPU. Exits 1 if a function
-can't be captured.
+source. --known: of what is captured already. --held: only points that are held out of all fits.
+--points: of a folder that mgx.measure() wrote, in place of the published ones. Needs JAX and libtpu
+(.ci/setup xla) and no TPU. Exits 1 if a function can't be captured.
 """
 
 import argparse
@@ -64,6 +65,7 @@ def main() -> int:
         "--points", type=pathlib.Path, metavar="PATH", help="a folder of mgx.measure()"
     )
     parser.add_argument("--known", action="store_true", help="compile nothing")
+    parser.add_argument("--held", action="store_true", help="only points that no law is fitted to")
     options = parser.parse_args()
     sources, points = load() if options.points is None else load_measured(options.points)
     unknown = set(options.ids) - {point.id for point in points}
@@ -74,6 +76,7 @@ def main() -> int:
         for point in points
         if (not options.ids or point.id in options.ids)
         and (not options.chip or point.chip in options.chip)
+        and (point.held or not options.held)
     ]
     failed = [] if options.known else captured(options.folder, wanted, sources)
     rows = rows_of(options.folder, wanted, sources)

@@ -1,13 +1,16 @@
 """Calibrated prices: what calibrated() makes, where prices= is taken, and what commands say."""
 
 import json
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from conftest import SOURCE_ROOT
 
 import mallocgame as mg
+from mallocgame._calibration import error_sentence
 
 NAME = "muzero_unroll_b32.tpu_v5e"
 
@@ -143,3 +146,17 @@ def test_a_plan_that_is_slower_by_either_is_no_faster_program(program):
     assert numbers["speedup_calibrated"] == known.speedup
     assert numbers["xla_calibrated_cold_ps"] == known.xla.latency_cold_ps
     assert set(claims.calibrated_numbers(None).values()) == {None}
+
+
+def test_commands_say_the_errors_of_the_page():
+    page = (SOURCE_ROOT / "docs/results/measured.md").read_text()
+    for chip in ("v5p", "v6e", "tpu7x"):
+        (held,) = re.findall(rf"^\| {chip} \|.*\| ([\d.]+) \|$", page, re.MULTILINE)
+        (others,) = re.findall(rf"(\d+) % on {chip}\b", page.partition("A reviewer")[2][:250])
+        name = chip if chip.startswith("tpu") else f"tpu_{chip}"
+        said = error_sentence(f"{name}_16mib")
+        assert said == (
+            f"Calibrated prices of {name} have a median error of {float(held):.0%} to {others}% on "
+            "published times."
+        )
+    assert error_sentence("tpu_v4i").startswith("Too few published times")

@@ -28,7 +28,8 @@ def module(name):
 
 def test_every_point_says_what_where_and_how():
     sources, points = module("points").load()
-    assert len(points) == 161 and len({point.id for point in points}) == 161
+    assert len(points) == 218 and len({point.id for point in points}) == 218
+    assert sum(point.held for point in points) == 57
     assert {point.source for point in points} == set(sources)
     for source in sources.values():
         assert source.url.startswith("https://") and source.measured and source.software

@@ -54,6 +54,40 @@ def dot_product(
     return attention, given
 
 
+def dot_product_backward(
+    q: str, k: str, v: str, bias: str | None = None, mask: str | None = None, causal: bool = False
+) -> Any:
+    """The gradients of `dot_product`, from the largest logit and denominator that it left."""
+    _, given = dot_product(q, k, v, bias, mask)
+    scale, (*batch, length_q, heads, _), length_k = 1 / math.sqrt(dims(q)[-1]), dims(q), dims(k)[-3]
+    wide = {"preferred_element_type": jnp.float32}
+    left = jax.ShapeDtypeStruct((*batch, heads, length_q), jnp.float32)
+
+    def gradients(q: Any, k: Any, v: Any, *rest: Any) -> Any:
+        *found, largest, total, above = rest
+        logits = scale * jnp.einsum("...qhd,...khd->...hqk", q, k, **wide)
+        if bias is not None:
+            logits = logits + found[0]
+        allowed = found[-1] if mask is not None else None
+        if causal:
+            allowed = jnp.arange(length_q)[:, None] >= jnp.arange(length_k)[None, :]
+        if allowed is not None:
+            logits = jnp.where(allowed, logits, _LEAST)
+        weights = jnp.exp(logits - largest[..., None]) / total[..., None]
+        by_v = jnp.einsum("...hqk,...qhd->...khd", weights, above, **wide)
+        by_weights = jnp.einsum("...qhd,...khd->...hqk", above, v, **wide)
+        by_logits = weights * (by_weights - jnp.sum(weights * by_weights, axis=-1, keepdims=True))
+        if allowed is not None:
+            by_logits = jnp.where(allowed, by_logits, 0.0)
+        by_q = scale * jnp.einsum("...hqk,...khd->...qhd", by_logits, k, **wide)
+        by_k = scale * jnp.einsum("...hqk,...qhd->...khd", by_logits, q, **wide)
+        by_bias = [jnp.sum(by_logits, axis=0, keepdims=True)] if bias is not None else []
+        narrow = [one.astype(q.dtype) for one in (by_q, by_k, by_v, *by_bias)]
+        return tuple(narrow)
+
+    return gradients, [*given, left, left, given[0]]
+
+
 def grouped_causal(heads: int, kv_heads: int, length: int, dim: int) -> Any:
     """JAXBench's 4p: one sequence, keys and values repeated for each group of heads."""
 

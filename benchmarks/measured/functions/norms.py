@@ -32,6 +32,28 @@ def standardize(x: Any, scale: Any, offset: Any, axis: int = -1) -> tuple[Any, A
     return y.astype(x.dtype), mean, deviation
 
 
+def layer_backward(x: str, scale: str, axis: int = -1) -> Any:
+    """The gradients of `layer` by all arguments, from the mean and 1 / deviation that it left."""
+    given = array(x)
+    axis %= len(given.shape)
+    others = [one for one in range(len(given.shape)) if one != axis]
+    left = given.update(
+        shape=tuple(1 if one == axis else n for one, n in enumerate(given.shape)), dtype="float32"
+    )
+
+    def gradients(x: Any, scale: Any, mean: Any, deviation: Any, above: Any) -> Any:
+        wide = above.astype(jnp.float32)
+        normal = (x.astype(jnp.float32) - mean) * deviation
+        by_offset = jnp.sum(wide, others).astype(scale.dtype)
+        by_scale = jnp.sum(wide * normal, others).astype(scale.dtype)
+        wide *= jnp.expand_dims(scale.astype(wide.dtype), others)
+        by_x = wide - jnp.mean(wide * normal, axis=axis, keepdims=True) * normal
+        by_x -= jnp.mean(wide, axis=axis, keepdims=True)
+        return (by_x * deviation).astype(x.dtype), by_scale, by_offset
+
+    return gradients, [given, array(scale), left, left, given]
+
+
 def root_mean_square(x: str) -> Any:
     """JAXBench's 12p."""
 

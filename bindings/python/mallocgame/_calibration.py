@@ -6,6 +6,9 @@ from mallocgame.errors import InvalidInputError
 
 PRICES = ("compiler", "calibrated")
 _CALIBRATED = "calibrated"  # the cost_model of such a program
+# Median errors of calibrated prices on two sets of published times that no law was fitted to
+# (docs/results/measured.md).
+_MISSED = {"tpu_v5p": (0.10, 0.17), "tpu_v6e": (0.07, 0.12), "tpu7x": (0.16, 0.29)}
 
 
 def priced(program: Program, prices: str, hardware: Hardware | None = None) -> Program:
@@ -21,3 +24,14 @@ def calibrated_if_possible(program: Program, hardware: Hardware | None = None) -
         return priced(program, _CALIBRATED, hardware)
     except InvalidInputError:
         return None
+
+
+def error_sentence(hardware: str) -> str:
+    """Says how far calibrated prices of a hardware's chip are from published times."""
+    for chip, (least, most) in _MISSED.items():
+        if hardware == chip or hardware.startswith(f"{chip}_"):
+            return (
+                f"Calibrated prices of {chip} have a median error of {least:.0%} to {most:.0%} on "
+                "published times."
+            )
+    return "Too few published times test the calibrated prices of this chip."

@@ -2,6 +2,7 @@
 
 import argparse
 
+from mallocgame._calibration import error_sentence
 from mallocgame._cli import console, parser, xla_tune
 from mallocgame._cli.rows import (
     Row,
@@ -165,6 +166,7 @@ def _check(options: argparse.Namespace) -> int:
             f"{console.microseconds(left.calibrated_xla.latency_ps)} warm, about "
             f"{console.microseconds(left.calibrated_bound_ps)} µs may be possible"
         )
+        console.print_line(error_sentence(row["hardware"]))
         shares += f" ({calibrated:.1%} at calibrated prices)"
     console.print_line(
         f"XLA leaves about {shares}: try `xla tune`."

@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import os
 
+from mallocgame._calibration import error_sentence
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import Reference, Row, plan_row, reference
 from mallocgame._core import Plan, Program, Report, simulate
@@ -192,6 +193,8 @@ def print_latencies(row: Row) -> None:
     )
     if row["calibrated_ps"] is None and row["xla_invalid"] is None:
         console.print_line("This program can't have calibrated prices.")
+    elif row["calibrated_ps"] is not None:
+        console.print_line(error_sentence(row["hardware"]))
     if row["speedup_of"] != WHOLE:
         console.print_line(f"The speed-up is of {row['speedup_of']}.")
     for sentence in (invalid_sentence(row), modelled_sentence(row), note_sentence()):
