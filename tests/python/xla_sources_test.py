@@ -5,7 +5,7 @@ import pytest
 import mallocgame as mg
 from mallocgame.xla.sources import find_source
 
-MODULE = '''
+MODULE = """
 import sys
 def f(x): return x
 def fine(): return f, [1, 2]
@@ -24,7 +24,7 @@ def named(): return f, {"x": 1}
 def generator(): return f, (x for x in [1])
 def uncallable(): return 3, [1]
 async def coroutine(): return f, [1]
-'''
+"""
 
 
 @pytest.fixture(autouse=True)

@@ -74,8 +74,8 @@ class MallocGame(pyspiel.Game):
     """A program, hardware and options."""
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
-        given = params or {}
-        settings = {**_TYPE.parameter_specification, **given}
+        given: dict[str, Any] = params or {}
+        settings: dict[str, Any] = {**_TYPE.parameter_specification, **given}
         for key in ("program", "hardware"):
             if isinstance(settings[key], str):
                 settings[key] = _unquoted(settings[key])
@@ -99,7 +99,9 @@ class MallocGame(pyspiel.Game):
             max_utility=1.0,
             max_game_length=self.game.max_decisions,
         )
-        quoted = {key: _quoted(settings[key]) for key in ("program", "hardware") if key in given}
+        quoted: dict[str, Any] = {
+            key: _quoted(settings[key]) for key in ("program", "hardware") if key in given
+        }
         super().__init__(_TYPE, info, {**given, **quoted})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "MallocGame":

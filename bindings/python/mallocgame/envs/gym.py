@@ -172,7 +172,8 @@ class MallocGameEnv(gymnasium.Env):
         memo[id(self)] = fork
         memo[id(self.observation_space)] = self.observation_space
         memo[id(self._environment)] = forked = self._environment.fork()
-        memo[id(self.action_space)] = self.action_space.of(forked)
+        if isinstance(self.action_space, LegalActions):
+            memo[id(self.action_space)] = self.action_space.of(forked)
         fork.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return fork
 

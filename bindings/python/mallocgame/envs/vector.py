@@ -212,7 +212,8 @@ class VectorEnv(GymnasiumVectorEnv):
         memo[id(self)] = fork
         for space in (self.observation_space, self.single_observation_space):
             memo[id(space)] = space
-        memo[id(self.action_space)] = self.action_space.of(fork)
+        if isinstance(self.action_space, LegalActionsOfAll):
+            memo[id(self.action_space)] = self.action_space.of(fork)
         memo[id(self._batch)] = self._batch.fork()
         own = {name: value for name, value in self.__dict__.items() if name != "_returned"}
         fork.__dict__.update(copy.deepcopy(own, memo))
@@ -313,7 +314,7 @@ class VectorEnv(GymnasiumVectorEnv):
         playing: np.ndarray | None = None,
     ) -> dict[str, Any]:
         """Returns the info of some environments. It is given the masks."""
-        names = self._names[self._playing if playing is None else playing]
+        names: Any = self._names[self._playing if playing is None else playing]
         if which is not self._all:
             masks[~which] = 0
             latency_ps, names = np.where(which, latency_ps, 0), np.where(which, names, None)
