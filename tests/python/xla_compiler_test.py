@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 from conftest import again
@@ -13,6 +14,8 @@ from mallocgame.errors import how_to_install
 from mallocgame.xla import compiler as compiling
 from mallocgame.xla import worker
 from mallocgame.xla.modules import without_fields
+from mallocgame.xla.partial_programs import PartialProgram
+from mallocgame.xla.phases import Crew, Scheduled
 
 
 @pytest.fixture
@@ -68,6 +71,41 @@ def test_others_are_counted_and_closed_with_the_first(child):
 def test_compiler_that_takes_too_long(child):
     with pytest.raises(mgx.CompilerLimitError, match=r"no answer within 0.3 s"):
         child("time.sleep(60)", seconds=0.3).compile("module {}")
+
+
+def test_time_that_is_over(child):
+    compiler = child("time.sleep(60)", cache=None)
+    other = compiler.another()
+    with compiler, compiler.until(time.monotonic() + 0.5):
+        for one in (compiler, other, compiler):  # the second and third are not asked any more
+            with pytest.raises(mgx.CompilerDeadlineError, match="the time is over"):
+                one.compile("module {}")
+    assert compiler.compiles == 3
+    compiler.seconds = 0.1
+    with compiler, pytest.raises(mgx.CompilerLimitError, match=r"within 0.1 s") as told:
+        compiler.compile("module {}")
+    assert not isinstance(told.value, mgx.CompilerDeadlineError)
+
+
+def test_what_isnt_compiled_in_time_is_left_out_or_named(child):
+    """An instruction that takes minutes takes no more than the time that there is."""
+    is_slow = "b'slow' in open(job['programs'][0], 'rb').read() and time.sleep(60)\n"
+    program = Scheduled({})
+    modules = {name: PartialProgram(name.encode(), name=name) for name in ("quick", "slow", "also")}
+    said, late = [], []
+    with child(is_slow + PHASE, cache=None) as compiler:
+        crew = Crew(compiler, jobs=2, tell=said.append)
+        begin = time.monotonic()
+        with crew, compiler.until(begin + 5):
+            done = crew.lower_isolated(program, modules, called=str.upper, late=late)
+        assert (set(done), late) == ({"quick", "also"}, ["slow"])
+        assert said[-1] == "2 of 3 instructions compiled, the next: 'SLOW'"
+        with (
+            compiler.until(time.monotonic() + 1),
+            pytest.raises(mgx.CompilerDeadlineError, match="had compiled 'slow'"),
+        ):
+            crew.lower_isolated(program, {"slow": modules["slow"]})
+        assert time.monotonic() - begin < 30
 
 
 def test_compiler_without_a_limit_of_time(child):

@@ -26,13 +26,14 @@ from mallocgame._cli.xla_shared import (
     note_sentence,
     open_compiler,
     print_latencies,
+    unpriced_sentence,
 )
 from mallocgame._core import simulate, validate
 from mallocgame.files import load_ordered_plan, save_plan
 from mallocgame.programs import save_program
 from mallocgame.xla.captures import Capture, load_capture
 from mallocgame.xla.targets import TARGETS, fast_mib_range, find_target
-from mallocgame.xla.tuning import HEADROOM_NOTE, NOTE, apply, what_is_left
+from mallocgame.xla.tuning import HEADROOM_NOTE, NOTE, apply, pricing_seconds, what_is_left
 
 _OWN_PLAN = "xla-assigned"
 
@@ -140,7 +141,7 @@ def _capture(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     with console.working(f"checking {options.source}") as work, open_compiler(options) as compiler:
-        captured = capture_source(options, compiler, work.tell)
+        captured = capture_source(options, compiler, work.tell, pricing_seconds(options.seconds))
         left = what_is_left(captured, options.seconds, compiler, work.tell)
     row = _program_row(left.capture) | {
         "bound_ps": left.bound_ps,
@@ -149,6 +150,7 @@ def _check(options: argparse.Namespace) -> int:
         "left_calibrated": left.share_calibrated,
         "priced": left.priced,
         "headroom": HEADROOM_NOTE,
+        "unpriced": left.capture.unpriced,
     }
     if options.json:
         return print_json(row)
@@ -173,8 +175,15 @@ def _check(options: argparse.Namespace) -> int:
         if left.is_worth_tuning
         else f"Probably not worth tuning: XLA leaves about {shares}."
     )
+    unpriced = unpriced_sentence(left.capture)
     estimate = f"This is {HEADROOM_NOTE}."
-    for sentence in (estimate, invalid_sentence(row), modelled_sentence(row), note_sentence()):
+    for sentence in (
+        estimate,
+        invalid_sentence(row),
+        unpriced,
+        modelled_sentence(row),
+        note_sentence(),
+    ):
         if sentence is not None:
             console.print_line(sentence)
     return parser.OK
@@ -201,7 +210,7 @@ def _apply(options: argparse.Namespace) -> int:
     }
     if options.json:
         return print_json(row)
-    print_latencies(row)
+    print_latencies(row, captured)
     return parser.OK
 
 

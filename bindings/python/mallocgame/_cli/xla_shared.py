@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import math
 import os
 
 from mallocgame._calibration import error_sentence
@@ -96,8 +97,10 @@ def add_compiler(command: argparse.ArgumentParser) -> None:
     command.add_argument("--no-cache", action="store_true", help="compile everything anew")
 
 
-def capture_source(options: argparse.Namespace, compiler: Compiler, tell: Tell) -> Capture:
-    """Returns the program that the command line names. MallocGameError."""
+def capture_source(
+    options: argparse.Namespace, compiler: Compiler, tell: Tell, seconds: float = math.inf
+) -> Capture:
+    """Returns the program that the command line names. seconds: for prices. MallocGameError."""
     source, trips = options.source, dict(options.trips)
     given = dict(options.compiler_option)
     if os.path.isdir(source):
@@ -130,6 +133,8 @@ def capture_source(options: argparse.Namespace, compiler: Compiler, tell: Tell) 
         preloads=options.preloads,
         trips=trips,
         options=given,
+        seconds=seconds,
+        tell=tell,
     )
 
 
@@ -159,13 +164,14 @@ def emitted_row(
         "speedup_of": part,
         "exact": report.exact_ps / report.compute_ps if report.compute_ps else 1.0,
         "copies": len(plan.copies),
+        "unpriced": captured.unpriced,
         **modelled_row(program, xla),
         "versions": captured.versions,
         "estimate": NOTE,
     }
 
 
-def print_latencies(row: Row) -> None:
+def print_latencies(row: Row, captured: Capture) -> None:
     """Prints XLA's default, and what was emitted in its place."""
     times = {
         "XLA's default": (
@@ -197,7 +203,8 @@ def print_latencies(row: Row) -> None:
         console.print_line(error_sentence(row["hardware"]))
     if row["speedup_of"] != WHOLE:
         console.print_line(f"The speed-up is of {row['speedup_of']}.")
-    for sentence in (invalid_sentence(row), modelled_sentence(row), note_sentence()):
+    said = (invalid_sentence(row), unpriced_sentence(captured), modelled_sentence(row))
+    for sentence in (*said, note_sentence()):
         if sentence is not None:
             console.print_line(sentence)
 
@@ -242,6 +249,18 @@ def modelled_sentence(row: Row) -> str | None:
             "so only the bytes of their arrays count; give pallas_call a cost_estimate."
         )
     return " ".join(sentences) or None
+
+
+def unpriced_sentence(captured: Capture) -> str | None:
+    """Says which instructions took the compiler too long to price; None: there are none."""
+    names = [f"'{name}'" for name in captured.unpriced]
+    if not names:
+        return None
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return (
+        f"The compiler took too long to price {', '.join(names[:3])}{more}: their times are "
+        "estimates by the bytes they write. With more --seconds they may be priced."
+    )
 
 
 def note_sentence() -> str:

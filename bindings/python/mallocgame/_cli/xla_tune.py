@@ -21,7 +21,7 @@ from mallocgame._cli.xla_shared import (
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import is_capture
 from mallocgame.xla.dumps import TunedModule, tune_dumps
-from mallocgame.xla.tuning import BOTH, PRICES, Tuned, tune_capture
+from mallocgame.xla.tuning import BOTH, PRICES, Tuned, pricing_seconds, tune_capture
 
 
 def register(actions: parser.Commands) -> None:
@@ -67,7 +67,8 @@ def _tune(options: argparse.Namespace) -> int:
         )
     begin = time.monotonic()
     with console.working(f"tuning {options.source}") as work, open_compiler(options) as compiler:
-        captured = capture_source(options, compiler, work.tell)
+        pricing = pricing_seconds(options.seconds)
+        captured = capture_source(options, compiler, work.tell, pricing)
         tuned = tune_capture(
             captured,
             max(0.0, options.seconds - (time.monotonic() - begin)),
@@ -84,7 +85,9 @@ def _tune(options: argparse.Namespace) -> int:
     if options.json:
         print_json(row)
         return status
-    print_latencies(row)
+    print_latencies(row, tuned.capture)
+    if tuned.waited_for:
+        console.print_line(f"Give it more --seconds: {tuned.waited_for}.")
     if tuned.interrupted:
         console.print_line("Interrupted: this is the best so far.")
     if tuned.best is None:
@@ -177,6 +180,7 @@ def _tuned_row(tuned: Tuned) -> Row:
         "refused": list(tuned.refused),
         "seconds": round(tuned.seconds, 3),
         "interrupted": tuned.interrupted,
+        "waited_for": tuned.waited_for,
         "xla_main_bytes": tuned.xla_main_bytes,
         "main_bytes": tuned.main_bytes,
     }

@@ -15,6 +15,7 @@ from mallocgame.xla.claims import PRICED, WHOLE, Calibrated
 from mallocgame.xla.compiler import (
     DEFAULT_CACHE,
     Compiler,
+    CompilerDeadlineError,
     CompilerEndedError,
     CompilerError,
     CompilerLimitError,
@@ -43,6 +44,7 @@ __all__ = [
     "Check",
     "Compiled",
     "Compiler",
+    "CompilerDeadlineError",
     "CompilerEndedError",
     "CompilerError",
     "CompilerLimitError",

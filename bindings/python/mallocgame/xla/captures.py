@@ -5,8 +5,10 @@ import dataclasses
 import functools
 import gzip
 import json
+import math
 import os
 import pathlib
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,7 +18,7 @@ from mallocgame.programs import import_hlo
 from mallocgame.xla.compiler import Compiler
 from mallocgame.xla.lowering import compiler_options, lower
 from mallocgame.xla.modules import device_count_of_proto, hlo_proto, read_dump
-from mallocgame.xla.phases import Crew, Scheduled
+from mallocgame.xla.phases import Crew, Scheduled, Tell, quiet
 from mallocgame.xla.prices import Prices, merged, prices_of, profile_of, read_profile
 from mallocgame.xla.stablehlo import device_count
 from mallocgame.xla.targets import Target, find_target
@@ -39,6 +41,7 @@ class Capture:
     priced: modules after code generation, which a run has dumped.
     prices: what the compiler said of single instructions. More make better programs.
     trips: trip counts by the name of the loop, for loops whose own can't be read from the module.
+    late: instructions that the compiler was asked for too late to be priced.
     """
 
     name: str
@@ -50,6 +53,12 @@ class Capture:
     priced: tuple[bytes, ...] = dataclasses.field(default=(), repr=False)
     prices: Prices = dataclasses.field(default_factory=dict, repr=False)
     trips: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    late: tuple[str, ...] = ()
+
+    @property
+    def unpriced(self) -> list[str]:
+        """The instructions that have no price because it took too long."""
+        return [name for name in self.late if not self.prices.get(name)]
 
     @functools.cached_property
     def program(self) -> Program:
@@ -122,6 +131,7 @@ class Capture:
             "options": dict(self.target.given_options),
             "versions": self.versions,
             "trips": dict(self.trips),
+            "late": list(self.late),
         }
         write_file(os.fsencode(folder / _META), (json.dumps(meta, indent=1) + "\n").encode())
 
@@ -141,6 +151,7 @@ def load_capture(folder: str | os.PathLike[str]) -> Capture:
         target = find_target(meta["target"], meta.get("fast_mib"), meta.get("preloads"), given)
         name, versions = str(meta["name"]), {str(k): str(v) for k, v in meta["versions"].items()}
         trips = {str(k): int(v) for k, v in meta.get("trips", {}).items()}
+        late = tuple(map(str, meta.get("late", [])))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InvalidInputError):
             raise InvalidInputError(f"{meta_path}: {error}") from None
@@ -157,6 +168,7 @@ def load_capture(folder: str | os.PathLike[str]) -> Capture:
         tuple(_read(path) for path in _priced_files(folder)),
         _read_prices(folder / _PRICES),
         trips,
+        late,
     )
 
 
@@ -170,6 +182,8 @@ def capture(
     preloads: int | None = None,
     trips: Mapping[str, int] | None = None,
     options: Mapping[str, str] | None = None,
+    seconds: float = math.inf,
+    tell: Tell = quiet,
 ) -> Capture:
     """Has a JAX function scheduled for a chip that needn't be there, and its instructions priced.
 
@@ -184,6 +198,8 @@ def capture(
     module; those that lack one are the program's loops without trips_known.
     options: of the compiler, for this and every later compile of the capture, after those that
     jax.jit(function, compiler_options=...) was given. They become the target's (find_target).
+    seconds: for prices; an instruction that has none by then is left without (Capture.unpriced).
+    tell: is told of what the compiler is at, while that takes long.
 
     Each distinct instruction is priced where XLA has its arrays, and with all of them in main
     memory. InvalidInputError: the function can't be lowered, there is no such target, the function
@@ -194,7 +210,7 @@ def capture(
     chip = find_target(target, fast_mib, preloads, given)
     module = lower(function, *args)
     title = name or getattr(function, "__name__", "program").strip("<>")
-    return capture_module(module, chip, title, compiler, trips)
+    return capture_module(module, chip, title, compiler, trips, seconds, tell)
 
 
 def capture_module(
@@ -203,16 +219,22 @@ def capture_module(
     name: str,
     compiler: Compiler | None = None,
     trips: Mapping[str, int] | None = None,
+    seconds: float = math.inf,
+    tell: Tell = quiet,
 ) -> Capture:
     """Captures StableHLO text, as capture() does."""
     _check_devices(name, device_count(module), target)
+    late: list[str] = []
     with shared(compiler, target) as ask:
-        with Crew(ask, ALL_MAIN) as crew:
-            unassigned = crew.first.schedule(module)
-            prices = _prices_of(crew, unassigned, module)
-        with Crew(ask) as crew:
+        with Crew(ask, tell=tell) as crew:
             assigned = crew.first.schedule(module)
-            prices = merged(prices, _prices_of(crew, assigned, module))
+            begin = time.monotonic()
+            # The first half is for XLA's own places, of which a program needs the prices most.
+            own = _prices_of(crew, assigned, module, begin + seconds / 2, late)
+        with Crew(ask, ALL_MAIN, tell=tell) as crew:
+            unassigned = crew.first.schedule(module)
+            prices = _prices_of(crew, unassigned, module, begin + seconds, late)
+        prices = merged(prices, own)
         captured = Capture(
             name,
             target,
@@ -222,17 +244,30 @@ def capture_module(
             ask.versions,
             prices=prices,
             trips=dict(trips or {}),
+            late=tuple(dict.fromkeys(late)),
         )
     captured.program  # noqa: B018 (it is read here, so that what is wrong with it shows here)
     return captured
 
 
-def _prices_of(crew: Crew, scheduled: Scheduled, module: str) -> Prices:
-    """Has every instruction priced where it is."""
+def _prices_of(
+    crew: Crew, scheduled: Scheduled, module: str, until: float, late: list[str]
+) -> Prices:
+    """Has every instruction priced where it is, and adds those that take too long to `late`."""
     lowered = crew.first.lower(scheduled)
-    isolated = crew.lower_isolated(scheduled, scheduled.isolated, leave_out_refused=True)
+    first = {called: name for name, called in reversed(list(lowered.calls.items()))}
+    missing: list[str] = []
     compiler = crew.first.compiler
-    if len(isolated) < len(scheduled.isolated):
+    with compiler.until(until):
+        isolated = crew.lower_isolated(
+            scheduled,
+            scheduled.isolated,
+            leave_out_refused=True,
+            called=lambda called: first.get(called, called),
+            late=missing,
+        )
+    late += [name for name, called in lowered.calls.items() if called in missing]
+    if len(isolated) + len(missing) < len(scheduled.isolated):
         # The compiler may refuse the program as a whole, as it does if a kernel takes more fast
         # memory than there is.
         compiler.compile(module)

@@ -18,7 +18,7 @@ import tempfile
 import time
 import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mallocgame._core import write_file
@@ -81,6 +81,10 @@ class CompilerLimitError(CompilerError):
     """The compiler took longer than it may."""
 
 
+class CompilerDeadlineError(CompilerLimitError):
+    """The time of the whole work was over (Compiler.until)."""
+
+
 class Compiler:
     """Compiles StableHLO for one target. Close it, or use it as a context manager.
 
@@ -106,6 +110,7 @@ class Compiler:
         self._given_cache = cache  # ~ may be another folder on another machine
         self._cache = None if cache is None else pathlib.Path(cache).expanduser()
         self._child: _Child | None = None
+        self._deadline = _Deadline()
         self._versions = installed_versions()
 
     def another(self, target: Target | None = None) -> "Compiler":
@@ -114,8 +119,22 @@ class Compiler:
         What it does counts as done by this one, and closing this one closes it.
         """
         other = Compiler(target or self.target, self.seconds, self.memory_bytes, self._given_cache)
+        other._deadline = self._deadline
         self._others.append(other)
         return other
+
+    @contextlib.contextmanager
+    def until(self, deadline: float) -> Iterator[None]:
+        """Ends whatever is asked in a block, also of another(), at that time.monotonic().
+
+        Then it is a CompilerDeadlineError.
+        """
+        before = self._deadline.at
+        self._deadline.at = min(before, deadline)
+        try:
+            yield
+        finally:
+            self._deadline.at = before
 
     @property
     def compiles(self) -> int:
@@ -304,10 +323,17 @@ class Compiler:
 
     def _do(self, job: dict[str, object]) -> dict[str, Any]:
         """Has the child do a job. Returns its answer, which has "ok", or else "error"."""
+        self._deadline.check(self.target)
         try:
             if self._child is None:
                 self._child = _Child(self.target, self.memory_bytes)
-            line = self._child.ask(json.dumps(job).encode() + b"\n", self.seconds)
+            try:
+                line = self._child.ask(
+                    json.dumps(job).encode() + b"\n", self._deadline.within(self.seconds)
+                )
+            except CompilerLimitError:
+                self._deadline.check(self.target)
+                raise
             try:
                 answer: dict[str, Any] = json.loads(line)
                 if "failed" in answer:
@@ -323,6 +349,23 @@ class Compiler:
             ended = isinstance(error, CompilerEndedError) and error.killed
             self._own.killed += ended
             raise
+
+
+@dataclasses.dataclass
+class _Deadline:
+    """When the work is over, whatever the compiler is at."""
+
+    at: float = math.inf  # time.monotonic()
+
+    def check(self, target: Target) -> None:
+        """CompilerDeadlineError: it is over."""
+        if time.monotonic() >= self.at:
+            raise CompilerDeadlineError(f"XLA:TPU for {target.title}: the time is over")
+
+    def within(self, seconds: float) -> float:
+        """Returns how long a job may take that may take `seconds`; 0: no limit."""
+        left = max(self.at - time.monotonic(), 1e-3)
+        return min(seconds or math.inf, left) if left < math.inf else seconds
 
 
 @dataclasses.dataclass

@@ -9,7 +9,6 @@ import dataclasses
 import itertools
 import re
 import time
-from collections.abc import Callable
 from typing import NoReturn
 
 from mallocgame._core import (
@@ -36,7 +35,7 @@ from mallocgame.xla.compiler import (
 from mallocgame.xla.exploring import moved, placements_of
 from mallocgame.xla.modules import main_memory_bytes
 from mallocgame.xla.partial_programs import PartialProgram
-from mallocgame.xla.phases import Crew, Lowered, Phases, Scheduled
+from mallocgame.xla.phases import Crew, Lowered, Phases, Scheduled, Tell, quiet
 from mallocgame.xla.prices import Placement, placement_of, prices_of
 
 _VMEM = 1  # the memory space that fusions reserve parts of
@@ -45,12 +44,6 @@ _SLACK = 32768  # bytes: the compiler rounds what it says to hundredths of a MiB
 _UNITS = " KMGT"
 _USED = re.compile(r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?)")
 _BATCH = 4  # isolated modules for each compiler, between looks at the clock
-
-Tell = Callable[[str], object]  # a function that is told of the work
-
-
-def quiet(_: str) -> None:
-    """Says nothing: a Tell for nobody."""
 
 
 class PlanRefusedError(CompilerError):
@@ -90,7 +83,7 @@ class Emitter:
     ) -> None:
         self.capture = capture
         self._tell = tell
-        self._crew = Crew(compiler, ALL_MAIN, jobs)
+        self._crew = Crew(compiler, ALL_MAIN, jobs, tell)
         # As scheduled, with everything in main memory.
         self._scheduled = self._crew.first.schedule(capture.check_can_compile())
         self._calls = self._crew.first.lower(self._scheduled).calls
@@ -169,8 +162,9 @@ class Emitter:
     def explore(self, until: float) -> int:
         """Prices placements of single instructions, those that tell most first.
 
-        until: time.monotonic() after which none is begun. Returns how many it has priced, and
-        `capture` knows them then. What the compiler refuses is left out. CompilerError.
+        until: time.monotonic() at which it ends, whatever the compiler is at. Returns how many it
+        has priced, and `capture` knows them then. What the compiler refuses is left out.
+        CompilerError.
         """
         program, fast = self.capture.program, self.capture.target.hardware.fast_memory_space
         placed = PlacedModule(self._scheduled.module, self._scheduled.assignment)
@@ -194,9 +188,15 @@ class Emitter:
                     name = f"{self._calls[instruction]}.{where[0]}.{where[1]}"
                     isolated = self._isolated(instruction, name, placement)
                     missing[instruction, where, tuple(map(tuple, placement.shared))] = isolated
-            for key, made in self._crew.lower_isolated(
-                self._scheduled, missing, leave_out_refused=True
-            ).items():
+            with self._crew.first.compiler.until(until):
+                priced = self._crew.lower_isolated(
+                    self._scheduled,
+                    missing,
+                    leave_out_refused=True,
+                    called=lambda key: key[0],
+                    late=[],
+                )
+            for key, made in priced.items():
                 instruction, where, shared = key
                 for known_as in made.hashes:
                     self._lowered[known_as, shared] = made
@@ -269,7 +269,9 @@ class Emitter:
             keys[wanted] = key = _key(wanted, placement)
             if key not in self._lowered:
                 missing[key] = self._isolated(instructions[0], wanted, placement)
-        for key, made in self._crew.lower_isolated(self._scheduled, missing).items():
+        for key, made in self._crew.lower_isolated(
+            self._scheduled, missing, called=lambda key: sites[key[0]][0]
+        ).items():
             self._check_is(key[0], made, sites[key[0]][0])
             self._lowered[key] = made
         return {wanted: self._lowered[key] for wanted, key in keys.items()}

@@ -10,12 +10,13 @@ import dataclasses
 import functools
 import os
 import queue
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mallocgame._core import read_estimated_cycles, read_lowered_program
 from mallocgame.xla.compiler import (
     Compiler,
+    CompilerDeadlineError,
     CompilerEndedError,
     CompilerError,
     CompilerRefusedError,
@@ -36,9 +37,15 @@ _MODULE, _ASSIGNMENT, _ENVIRONMENT, _ORIGINAL, _EXECUTABLE = (
     "pjrt_executable",
 )
 _ISOLATED = "isolated_hlo."
+_SECONDS_BETWEEN_WORDS = 2.0  # about what the compilers are at
 _CODE, _METADATA = "isa_program_proto", "compiler_metadata"
 
 Key = TypeVar("Key")
+Tell = Callable[[str], object]  # a function that is told of the work
+
+
+def quiet(_: str) -> None:
+    """Says nothing: a Tell for nobody."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,13 +182,20 @@ class Crew:
 
     first: the compiler given, for what one does alone.
     jobs: how many compilers; None is one for each processor.
+    tell: is told of what the compilers are at, while that takes long.
     """
 
     def __init__(
-        self, compiler: Compiler, options: Mapping[str, str] | None = None, jobs: int | None = None
+        self,
+        compiler: Compiler,
+        options: Mapping[str, str] | None = None,
+        jobs: int | None = None,
+        tell: Tell = quiet,
     ) -> None:
         self.first = Phases(compiler, options)
         self._options = options
+        self._tell = tell
+        self._at: list[str] = []  # the modules that are being lowered
         self.jobs = jobs or os.cpu_count() or 1
         self._others: list[Phases] = []
         self._idle: queue.SimpleQueue[Phases] = queue.SimpleQueue()
@@ -207,10 +221,14 @@ class Crew:
         scheduled: Scheduled,
         modules: Mapping[Key, PartialProgram],
         leave_out_refused: bool = False,
+        called: Callable[[Key], str] = str,
+        late: list[Key] | None = None,
     ) -> dict[Key, Lowered]:
         """Runs phase 2b on isolated modules of a program.
 
-        leave_out_refused: whether those are left out that the compiler refuses, or ends at.
+        leave_out_refused: whether those are left out that the compiler refuses, or ends at. called:
+        what people call a module. late: where it adds those that aren't done as the time is over
+        (Compiler.until), and leaves them out.
 
         CompilerError: the compiler took too long, or it refused one that isn't left out.
         """
@@ -219,27 +237,56 @@ class Crew:
             self._idle.put(self._others[-1])
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as threads:
             futures = {
-                key: threads.submit(self._lower, scheduled, module, leave_out_refused)
+                key: threads.submit(
+                    self._lower, scheduled, module, leave_out_refused, called(key), key, late
+                )
                 for key, module in modules.items()
             }
             try:
-                concurrent.futures.wait(
-                    futures.values(), return_when=concurrent.futures.FIRST_EXCEPTION
-                )
+                self._wait(list(futures.values()))
                 results = {key: future.result() for key, future in futures.items() if future.done()}
                 return {key: made for key, made in results.items() if made is not None}
             finally:
                 threads.shutdown(cancel_futures=True)
 
+    def _wait(self, futures: Sequence[concurrent.futures.Future[Lowered | None]]) -> None:
+        """Waits until all are done or one has failed, and tells of what takes long."""
+        pending = set(futures)
+        while pending:
+            done, pending = concurrent.futures.wait(
+                pending, _SECONDS_BETWEEN_WORDS, concurrent.futures.FIRST_EXCEPTION
+            )
+            if any(future.exception() for future in done):
+                return
+            if pending:
+                names = ", ".join(f"'{name}'" for name in list(self._at))
+                ready = len(futures) - len(pending)
+                self._tell(f"{ready} of {len(futures)} instructions compiled, the next: {names}")
+
     def _lower(
-        self, scheduled: Scheduled, module: PartialProgram, leave_out_refused: bool
+        self,
+        scheduled: Scheduled,
+        module: PartialProgram,
+        leave_out_refused: bool,
+        name: str,
+        key: Key,
+        late: list[Key] | None,
     ) -> Lowered | None:
         phases = self._idle.get()
+        self._at.append(name)
         try:
             return phases.lower_isolated(scheduled, module)
+        except CompilerDeadlineError:
+            if late is None:
+                raise CompilerDeadlineError(
+                    f"the time was over before the compiler had compiled '{name}'"
+                ) from None
+            late.append(key)
+            return None
         except (CompilerRefusedError, CompilerEndedError):
             if leave_out_refused:
                 return None
             raise
         finally:
+            self._at.remove(name)
             self._idle.put(phases)

@@ -31,6 +31,7 @@ from mallocgame.xla.claims import (
 )
 from mallocgame.xla.compiler import (
     Compiler,
+    CompilerDeadlineError,
     CompilerEndedError,
     CompilerError,
     CompilerRefusedError,
@@ -64,6 +65,8 @@ _SHARE = 0.25  # of the time that is left, for one plan
 _LEAST_LEFT = 0.02  # With less there is probably nothing to win.
 _LEAST_SECONDS = 0.2  # A solver that has less finds nothing.
 _CLOSE = 1e-3  # A prediction that is off by less needs no other plan of the same length.
+_LEAST_GRACE, _GRACE = 10.0, 0.25  # for what is begun as the time ends: seconds, a share of it
+_LEAST_PRICING = 60.0  # seconds that a capture may price for
 _PATIENCE = 3  # rounds of the longest plans without a better one, until a search ends
 
 
@@ -85,6 +88,7 @@ class Tuned:
     # Bytes of main memory (Emitter.main_bytes): XLA's order with nothing in fast memory, and best.
     xla_main_bytes: int = 0
     main_bytes: int = 0
+    waited_for: str = ""  # what the compiler was at, if the time was over before it was done
 
     @property
     def report(self) -> Report:
@@ -173,7 +177,8 @@ def tune(
     is said otherwise, by calibrated prices (docs/results/measured.md).
 
     function, args, target, fast_mib, name, preloads: as for capture().
-    seconds: of wall time; what the compiler has begun is awaited.
+    seconds: of wall time. What the compiler is at by then has a quarter of it more, at least 10 s.
+    Prices at XLA's own places may take at least a minute (pricing_seconds).
     options: a folder in which jit() finds the program.
     jobs: how many compilers price instructions side by side; None is one for each processor.
     prices: "both", or "compiler": calibrated ones don't matter.
@@ -192,6 +197,8 @@ def tune(
         name=name,
         compiler=compiler,
         preloads=preloads,
+        seconds=pricing_seconds(seconds),
+        tell=tell,
     )
     left = max(0.0, seconds - (time.monotonic() - begin))
     return tune_capture(captured, left, seed, compiler, tell, options, jobs, prices, order)
@@ -213,11 +220,14 @@ def tune_capture(
     by_both = _arguments.one_of("prices", prices, PRICES) == BOTH
     with shared(compiler, capture.target) as ask, Emitter(capture, ask, jobs, tell) as emitter:
         search = _Search(emitter, seed, tell, by_both, order)
-        interrupted = False
+        interrupted, waited_for = False, ""
         try:
-            search.run(begin + seconds)
+            with ask.until(begin + seconds + max(_LEAST_GRACE, _GRACE * seconds)):
+                search.run(begin + seconds)
         except KeyboardInterrupt:
             interrupted = True
+        except CompilerDeadlineError as error:
+            waited_for = str(error)
         best = search.best
         xla_main_bytes = emitter.main_bytes()
         main_bytes = xla_main_bytes if best is None else emitter.main_bytes(best)
@@ -234,7 +244,13 @@ def tune_capture(
         _calibrated(emitter.capture, best),
         xla_main_bytes,
         main_bytes,
+        waited_for,
     )
+
+
+def pricing_seconds(seconds: float) -> float:
+    """Returns how long a capture may price for, given the wall time of what it is made for."""
+    return max(_LEAST_PRICING, seconds)
 
 
 def _calibrated(capture: Capture, best: Written | None) -> Calibrated | None:
