@@ -148,8 +148,8 @@ void PlanReader::WidenFills() {
   }
 }
 
-// The place in which the loop carries the buffer from trip to trip, and which its body fills for the
-// next one; kNone: there is no such place.
+// The place in which the loop carries the buffer from trip to trip, and which its body fills for
+// the next one; kNone: there is no such place.
 int32_t PlanReader::RefilledPlace(const Loop& loop, BufferId buffer) const {
   const int32_t i = schedule_.ticks[loop.entry].instruction;
   const absl::Span<const int32_t> buffers = BuffersOf(i),

@@ -73,8 +73,8 @@ bool PlanReader::CopyDoes(Tick t, Step& transfer) {
   return false;
 }
 
-// Has the plain copy at `t` read its operand in fast memory if that was made there, and gets to main
-// memory later.
+// Has the plain copy at `t` read its operand in fast memory if that was made there, and gets to
+// main memory later.
 void PlanReader::ReadWhereMade(Tick t) {
   const absl::Span<const Access> accesses = AccessesAt(t);
   if (accesses.empty() || accesses[0].kind != AccessKind::kRead) return;

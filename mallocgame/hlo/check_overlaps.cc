@@ -37,7 +37,9 @@ class OverlapChecker {
                       [&](const Value& v) { return v.lifetime.end < value.lifetime.begin; });
         for (const Value& other : living) {
           if (other.offset >= value.end || value.offset >= other.end) continue;
-          if (InOtherBranch(other, value) || MayShare(other, value)) continue;
+          if (InOtherBranch(other, value) || LastRead(other, value) < value.lifetime.begin ||
+              MayShare(other, value))
+            continue;
           return Overlap(other, value);
         }
         living.push_back(value);
@@ -85,6 +87,32 @@ class OverlapChecker {
            regions[beside].kind == RegionKind::kBranch && beside != apart;
   }
 
+  // When `other` is read last, but for reads in branches beside those that `next` is made in: where
+  // that is made, these don't run.
+  Tick LastRead(const Value& other, const Value& next) const {
+    const Tick made = next.lifetime.begin;
+    const std::vector<Region>& regions = written_.schedule.regions;
+    Tick last = kNone;
+    for (const Tick read : other.lifetime.reads) {
+      bool runs = true;
+      for (int32_t r = written_.schedule.ticks[made].region; r >= 0; r = regions[r].parent) {
+        if (regions[r].kind == RegionKind::kBranch && read >= regions[r].end &&
+            read < ConditionalOf(r))
+          runs = false;
+      }
+      if (runs) last = std::max(last, read);
+    }
+    return last;
+  }
+
+  // The tick of the conditional that a branch is of: the next that is outside of branches.
+  Tick ConditionalOf(int32_t branch) const {
+    const Region& region = written_.schedule.regions[branch];
+    Tick tick = region.end;
+    while (written_.schedule.ticks[tick].region != region.parent) ++tick;
+    return tick;
+  }
+
   // Whether `next`, which begins while `other` lives, may have bytes of it.
   bool MayShare(const Value& other, const Value& next) const {
     const int32_t i = positions_[next.position].instruction;
@@ -92,9 +120,11 @@ class OverlapChecker {
     if (other.offset == next.offset && OriginOf(next.position) == OriginOf(other.position))
       return true;
     if (!Reads(i, other.position)) return false;
-    const bool dies = other.lifetime.end == next.lifetime.begin;
+    const bool dies = LastRead(other, next) == next.lifetime.begin;
     if (dies && JoinsSlices(written_.proto(i))) return true;
     if (other.offset != next.offset) return false;
+    // What a branch returns of that, nothing writes.
+    if (written_.proto(i).opcode() == "conditional") return true;
     return dies || IsHandedOn(i, next.position) || IsUpdatedWhileTransferred(other, next);
   }
 

@@ -65,6 +65,7 @@ absl::string_view PhaseRuleName(PhaseRule rule) {
     case PhaseRule::kAlignment: return "alignment";
     case PhaseRule::kCapacity: return "capacity";
     case PhaseRule::kLoopLeaf: return "loop-leaf";
+    case PhaseRule::kBranch: return "branch";
     case PhaseRule::kInPlace: return "in-place";
     case PhaseRule::kSlicePlace: return "slice-place";
     case PhaseRule::kPreload: return "preload";

@@ -27,6 +27,7 @@ enum class PhaseRule : uint8_t {
   kAlignment,    // offsets are multiples of what their memory needs
   kCapacity,     // fast memory ends where the chip's ends
   kLoopLeaf,     // what a loop carries lies at one place: before it, in it and behind it
+  kBranch,       // what branches return lies at one place: that of the conditional's result
   kInPlace,      // an update lies where its operand lies
   kSlicePlace,   // slices lie side by side where their concatenation lies
   kPreload,      // preloads go to the offsets that the module names

@@ -26,6 +26,7 @@ class PlaceChecker {
       if (!written_.flow.Runs(i)) continue;
       MG_RETURN_IF_ERROR(CheckInPlace(i));
       if (JoinsSlices(written_.proto(i))) MG_RETURN_IF_ERROR(CheckSlices(i));
+      if (written_.proto(i).opcode() == "conditional") MG_RETURN_IF_ERROR(CheckBranches(i));
     }
     for (const CrossProgramPrefetch& preload : module_.module().cross_program_prefetches())
       MG_RETURN_IF_ERROR(CheckPreload(preload));
@@ -50,6 +51,18 @@ class PlaceChecker {
     for (const int32_t other :
          {leaf.init, leaf.condition_parameter, leaf.body_parameter, leaf.next})
       MG_RETURN_IF_ERROR(SamePlace(PhaseRule::kLoopLeaf, leaf.result, other, leaf.loop));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckBranches(int32_t i) const {
+    const PositionRange own = positions_.Of(i);
+    for (const int32_t branch : module_.called(i)) {
+      const PositionRange root = positions_.Of(module_.computation(branch).root);
+      for (int32_t k = 0; k < own.count; ++k) {
+        if (positions_[own.first + k].is_tuple) continue;
+        MG_RETURN_IF_ERROR(SamePlace(PhaseRule::kBranch, own.first + k, root.first + k, i));
+      }
+    }
     return absl::OkStatus();
   }
 

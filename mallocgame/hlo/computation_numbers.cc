@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/string_view.h"
@@ -236,6 +237,7 @@ void ModuleNumbers::NumberResult(int32_t i) {
   const absl::Span<int32_t> arrays = Arrays(i);
   for (size_t k = 0; k < arrays.size(); ++k)
     arrays[k] = table_.OfArray(result_[i], static_cast<int64_t>(k));
+  if (proto.opcode() == "conditional") return HandOn(i);
   if (proto.opcode() != "while") return;
   // What the body hands on unchanged is what it was before the loop.
   const Computation& body = module_.computation(module_.called(i)[0]);
@@ -243,6 +245,29 @@ void ModuleNumbers::NumberResult(int32_t i) {
                                   init = Arrays(module_.operands(i)[0]);
   for (size_t k = 0; k < arrays.size(); ++k) {
     if (root[k] == given[k]) arrays[k] = init[k];
+  }
+}
+
+// What all branches of a conditional hand on is what it was before.
+void ModuleNumbers::HandOn(int32_t i) {
+  const absl::Span<const int32_t> branches = module_.called(i);
+  const absl::Span<int32_t> arrays = Arrays(i);
+  for (const int32_t branch : branches) {
+    const Computation& of = module_.computation(branch);
+    if (of.parameters.empty() || Arrays(of.root).size() != arrays.size()) return;
+  }
+  if (module_.operands(i).size() != branches.size() + 1) return;
+  for (size_t k = 0; k < arrays.size(); ++k) {
+    std::set<int32_t> values;
+    for (size_t b = 0; b < branches.size(); ++b) {
+      const Computation& branch = module_.computation(branches[b]);
+      const absl::Span<const int32_t> given = Arrays(branch.parameters[0]);
+      const auto passed = std::find(given.begin(), given.end(), Arrays(branch.root)[k]);
+      values.insert(passed == given.end()
+                        ? kNone
+                        : Arrays(module_.operands(i)[b + 1])[passed - given.begin()]);
+    }
+    if (values.size() == 1 && *values.begin() != kNone) arrays[k] = *values.begin();
   }
 }
 

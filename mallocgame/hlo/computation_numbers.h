@@ -72,6 +72,7 @@ class ModuleNumbers {
  private:
   void NumberComputation(int32_t computation);
   void NumberResult(int32_t i);
+  void HandOn(int32_t i);
   // False: the instruction is none that only moves values or passes them on.
   bool NumberMoved(int32_t i);
   bool NumberTransfer(int32_t i);

@@ -20,7 +20,7 @@ class LifetimeFinder {
       : written_(written), module_(*written.module), positions_(*written.positions),
         schedule_(written.schedule), entry_of_(module_.instructions().size(), kNone),
         body_of_(module_.computations().size(), kNone),
-        lifetimes_(positions_.size(), Lifetime{kNone, kNone}) {}
+        lifetimes_(positions_.size(), Lifetime{kNone, kNone, {}}) {}
 
   std::vector<Lifetime> Run() && {
     ReadRegions();
@@ -59,7 +59,7 @@ class LifetimeFinder {
     const bool parameter = written_.proto(i).opcode() == "parameter";
     // Parameters of a loop hold what is carried from where its body or condition begins.
     if (parameter) begin = RegionOf(module_.instruction(i).computation).begin;
-    lifetimes_[p] = {begin, begin};
+    lifetimes_[p] = {begin, begin, {}};
   }
 
   // The value at `position` is read at a tick. If that is in a loop that the value comes from
@@ -72,6 +72,7 @@ class LifetimeFinder {
       if (region.loop >= 0) tick = std::max(tick, schedule_.loops[region.loop].exit);
     }
     lifetime.end = std::max(lifetime.end, tick);
+    lifetime.reads.push_back(tick);
   }
 
   void UseAll(int32_t operand, Tick tick) {
@@ -99,12 +100,17 @@ class LifetimeFinder {
   }
 
   // A conditional takes over its operands where the first branch begins. What a branch reads of
-  // them stands in it, and what it returns waits for the end of the others.
+  // them stands in it, and what it makes and returns waits for the end of the others.
   void AddUsesOfBranches(int32_t i, Tick tick) {
     Tick begin = tick;
     for (const int32_t branch : module_.called(i)) {
-      begin = std::min(begin, RegionOf(branch).begin);
-      UseAll(module_.computation(branch).root, tick);
+      const Region& region = RegionOf(branch);
+      begin = std::min(begin, region.begin);
+      const PositionRange root = positions_.Of(module_.computation(branch).root);
+      for (int32_t p = root.first; p < root.first + root.count; ++p) {
+        const bool makes = lifetimes_[written_.flow.SourceOf(p)].begin >= region.begin;
+        Use(p, makes ? tick : region.end - 1);
+      }
     }
     for (const int32_t operand : module_.operands(i)) UseAll(operand, begin);
   }
@@ -164,7 +170,7 @@ class LifetimeFinder {
     for (int32_t p = 0; p < std::ssize(positions_); ++p) {
       const int32_t i = positions_[p].instruction;
       if (written_.flow.Runs(i) && written_.proto(i).opcode() == "constant")
-        lifetimes_[p] = {0, last};
+        lifetimes_[p] = {0, last, {last}};
     }
     AddPreloads(last);
   }

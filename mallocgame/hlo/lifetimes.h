@@ -11,6 +11,7 @@ namespace mallocgame::hlo {
 // A value lives from the tick at which it is made to that of its last reader, both included.
 struct Lifetime {
   Tick begin = 0, end = 0;
+  std::vector<Tick> reads;  // in no order
 };
 
 // By position, of those at which values are made. The rules are those of CheckPhaseModule.

@@ -42,7 +42,7 @@ absl::Status CheckHandedOn(const PhaseReading& written);
 // kBuffer, kColor, kSize, kAlignment and kCapacity.
 absl::Status CheckBuffers(const PhaseReading& original, const PhaseReading& written,
                           const Hardware& hardware);
-// kLoopLeaf, kInPlace, kSlicePlace and kPreload.
+// kLoopLeaf, kBranch, kInPlace, kSlicePlace and kPreload.
 absl::Status CheckPlaces(const PhaseReading& written);
 // kOverlap, in memories of the main core.
 absl::Status CheckOverlaps(const PhaseReading& written, const Hardware& hardware);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/async_chains.h"
@@ -160,12 +161,23 @@ class ValueSources::Builder {
 
   absl::Status VisitConditional(int32_t i, int32_t wrapped_by) {
     const absl::Span<const int32_t> operands = module_.operands(i), branches = module_.called(i);
-    if (operands.size() != branches.size() + 1) return Bad(i, "each branch needs one operand");
+    if (branches.empty() || operands.size() != branches.size() + 1)
+      return Bad(i, "each branch needs one operand");
     for (size_t b = 0; b < branches.size(); ++b) {
       MG_RETURN_IF_ERROR(PassToParameter(i, operands[b + 1], branches[b], 0));
       MG_RETURN_IF_ERROR(Visit(branches[b], wrapped_by));
       if (positions_.Of(module_.computation(branches[b]).root).count != positions_.Of(i).count)
         return Bad(i, "a branch gives another number of arrays");
+    }
+    // What every branch hands on is no new value.
+    const PositionRange own = positions_.Of(i);
+    for (int32_t k = 0; k < own.count; ++k) {
+      const auto given_by = [&](int32_t branch) {
+        return flow_.source_[positions_.Of(module_.computation(branch).root).first + k];
+      };
+      const int32_t first = given_by(branches[0]);
+      if (absl::c_all_of(branches, [&](int32_t branch) { return given_by(branch) == first; }))
+        flow_.source_[own.first + k] = first;
     }
     return absl::OkStatus();
   }
