@@ -70,11 +70,15 @@ std::optional<int32_t> PlacedValues::MadeAt(int32_t array) const { return made_a
 absl::StatusOr<int32_t> PlacedValues::ArrayAt(int32_t array, int32_t location) {
   const int32_t i = flow_.InstructionOf(array);
   const int32_t before = flow_.Before(array);
-  if (before == kNone) return ValueAt(array, location, kNone);
+  // A loop that is given one value several times hands each on as itself.
+  const auto is_own = [&](int32_t a) {
+    return flow_.Before(a) == kNone || (flow_.OutsideOf(a) != kNone && made_at_[a] == location);
+  };
+  if (is_own(array)) return ValueAt(array, location, kNone);
   if (Recasts(module_, i)) return RecastAt(i, location);
   const bool is_element = module_.instruction(i).proto->opcode() == "get-tuple-element" &&
                           module_.instruction(i).proto->shape().element_type() != TUPLE;
-  if (is_element && flow_.Before(before) == kNone) return ValueAt(before, location, i);
+  if (is_element && is_own(before)) return ValueAt(before, location, i);
   return ArrayAt(before, location);
 }
 

@@ -56,6 +56,7 @@ class PlanWriter {
   absl::Status WriteLoop(int32_t i);
   Locations CarriedBy(int32_t i, Tick entry, Tick exit) const;
   absl::Status WriteBranches(int32_t i);
+  Locations HandOn(int32_t i, std::vector<Locations>& given) const;
   absl::Status WriteCall(int32_t i);
   // Where arrays of an operand lie for the computation that begins at this tick: where it accesses
   // them first.

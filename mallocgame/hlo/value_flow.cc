@@ -56,6 +56,34 @@ void ValueFlow::Visit(int32_t i) {
     hand_on(module_.instruction(module_.operands(i)[0]).first_array, instruction.array_count);
   } else if (opcode == "while") {
     VisitLoop(i);
+  } else if (opcode == "conditional") {
+    VisitBranches(i);
+  }
+}
+
+int32_t ValueFlow::PassedBy(int32_t computation, int32_t k) const {
+  const Computation& own = module_.computation(computation);
+  const int32_t value = ValueOf(module_.instruction(own.root).first_array + k);
+  return owner_[value] == own.parameters[0] ? value : kNone;
+}
+
+void ValueFlow::VisitBranches(int32_t i) {
+  const absl::Span<const int32_t> branches = module_.called(i);
+  for (int32_t k = 0; k < module_.instruction(i).array_count; ++k) {
+    int32_t value = kNone;
+    for (size_t b = 0; b < branches.size(); ++b) {
+      const int32_t passed = PassedBy(branches[b], k);
+      const int32_t parameter = module_.computation(branches[b]).parameters[0];
+      const int32_t operand = module_.operands(i)[b + 1];
+      const int32_t given = passed == kNone
+                                ? kNone
+                                : ValueOf(module_.instruction(operand).first_array + passed -
+                                          module_.instruction(parameter).first_array);
+      if (b > 0 && given != value) value = kNone;
+      if (b == 0) value = given;
+      if (value == kNone) break;
+    }
+    before_[module_.instruction(i).first_array + k] = value;
   }
 }
 

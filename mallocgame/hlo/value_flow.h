@@ -14,8 +14,8 @@ namespace mallocgame::hlo {
 // Arrays are numbered as in Dataflow: array k of instruction i is first_array + k.
 class ValueFlow {
  public:
-  // Follows tuples and their elements, bitcasts and the like, and what a loop passes through
-  // unchanged: such an array of the `while` hands its operand's on. Where a loop is given one value
+  // Follows tuples and their elements, bitcasts and the like, and what a loop, or each branch of a
+  // conditional, passes through unchanged: such an array of it hands its operand's on. Where a loop is given one value
   // several times, the first parameter array that holds it stands for the others.
   ValueFlow(const Module& module, const Schedule& schedule);
 
@@ -27,10 +27,14 @@ class ValueFlow {
   // The value that a body's or condition's parameter array, which the loop passes through, has
   // outside of the loop; kNone if it isn't such a one.
   int32_t OutsideOf(int32_t array) const { return outside_[array]; }
+  // The array of the only parameter of the computation that its root hands on as its array `k`;
+  // kNone if it makes that.
+  int32_t PassedBy(int32_t computation, int32_t k) const;
 
  private:
   void Visit(int32_t i);
   void VisitLoop(int32_t i);
+  void VisitBranches(int32_t i);
 
   const Module& module_;
   std::vector<int32_t> owner_, before_, outside_;  // by array

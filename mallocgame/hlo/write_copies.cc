@@ -115,11 +115,15 @@ Plan CopyWriter::AsWritten() const {
   return written;
 }
 
+// If that is in a branch, the conditional uses it where it begins.
 Tick CopyWriter::FirstUse(ResidenceId residence) const {
-  for (size_t a = 0; a < plan_.served_by.size(); ++a) {
-    if (plan_.served_by[a] == residence) return program_.accesses()[a].tick;
+  const auto first = std::find(plan_.served_by.begin(), plan_.served_by.end(), residence);
+  if (first == plan_.served_by.end()) return 0;
+  const Tick tick = program_.accesses()[first - plan_.served_by.begin()].tick;
+  for (int32_t r = program_.instruction(tick).region; r > 0; r = program_.regions()[r].parent) {
+    if (program_.regions()[r].parent == 0) return program_.regions()[r].begin;
   }
-  return 0;
+  return tick;
 }
 
 Tick CopyWriter::FreeFrom(const Residence& residence) const {

@@ -77,7 +77,28 @@ Locations PlanWriter::FirstNeeded(int32_t operand, int32_t called) const {
   return locations;
 }
 
-// It isn't known which branch runs, so the result is in main memory.
+// What all branches hand on, they hand on at one location: that of the first which accesses it in
+// fast memory.
+Locations PlanWriter::HandOn(int32_t i, std::vector<Locations>& given) const {
+  Locations result(ArrayCount(i), kMainMemory);
+  for (int32_t k = 0; k < ArrayCount(i); ++k) {
+    const int32_t value = flow_.Before(FirstArray(i) + k);
+    if (value == kNone) continue;
+    std::vector<int32_t*> all;
+    for (size_t b = 0; b < given.size(); ++b) {
+      const int32_t called = module_.called(i)[b];
+      const int32_t parameter = module_.computation(called).parameters[0];
+      all.push_back(&given[b][flow_.PassedBy(called, k) - FirstArray(parameter)]);
+    }
+    for (const int32_t* location : all) {
+      if (result[k] == kMainMemory && values_.IsAt(value, *location)) result[k] = *location;
+    }
+    for (int32_t* location : all) *location = result[k];
+  }
+  return result;
+}
+
+// It isn't known which branch runs, so what one of them makes is in main memory.
 absl::Status PlanWriter::WriteBranches(int32_t i) {
   const int32_t around = draft_.computation(i);
   copies_.EndDue(tick_, around);
@@ -88,22 +109,25 @@ absl::Status PlanWriter::WriteBranches(int32_t i) {
   std::vector<Locations> given;
   for (size_t b = 0; b < branches.size(); ++b) {
     given.push_back(FirstNeeded(operands[b + 1], branches[b]));
+  }
+  const Locations result = HandOn(i, given);
+  for (size_t b = 0; b < branches.size(); ++b) {
     MG_ASSIGN_OR_RETURN(const int32_t operand, values_.ResultAt(operands[b + 1], given[b]));
     SetOperand(i, b + 1, operand);
   }
   const std::vector<int32_t> outside = newest_;
-  const Locations result(ArrayCount(i), kMainMemory);
   for (size_t b = 0; b < branches.size(); ++b) {
     EmitParameter(module_.computation(branches[b]).parameters[0], given[b]);
     MG_RETURN_IF_ERROR(WriteComputation(branches[b], &result).status());
     newest_ = outside;
   }
-  MG_RETURN_IF_ERROR(copies_.At(tick_, around));
   draft_.Emit(i);
   for (int32_t k = 0; k < ArrayCount(i); ++k) {
-    values_.Define(FirstArray(i) + k, kMainMemory);
-    Renew(FirstArray(i) + k);
+    values_.Define(FirstArray(i) + k, result[k]);
+    if (flow_.Before(FirstArray(i) + k) == kNone) Renew(FirstArray(i) + k);
   }
+  // What begins at this tick is behind the branches.
+  MG_RETURN_IF_ERROR(copies_.At(tick_, around));
   ++tick_;
   return absl::OkStatus();
 }
@@ -123,12 +147,12 @@ absl::Status PlanWriter::WriteCall(int32_t i) {
     EmitParameter(module_.computation(callee).parameters[k], given[k]);
   MG_ASSIGN_OR_RETURN(const Locations result, WriteComputation(callee, nullptr));
   newest_ = outside;
-  MG_RETURN_IF_ERROR(copies_.At(tick_, around));
   draft_.Emit(i);
   for (int32_t k = 0; k < ArrayCount(i); ++k) {
     values_.Define(FirstArray(i) + k, result[k]);
     Renew(FirstArray(i) + k);
   }
+  MG_RETURN_IF_ERROR(copies_.At(tick_, around));
   ++tick_;
   return absl::OkStatus();
 }
