@@ -50,7 +50,7 @@ constexpr Feature kAccessFeatures[] = {
     {"to_last", "ticks(to the buffer's last access)"},
     {"accesses_left", "log2(1 + later accesses of the buffer) / 16"},
     {"is_first", "1 if it is the buffer's first access"},
-    {"is_parameter", "1 if the buffer is an entry parameter, which may be preloaded"},
+    {"is_parameter", "1 if the buffer is an entry parameter that may be preloaded"},
     {"is_output", "1 if the buffer's last value must be in main memory at the end"},
     {"is_undefined", "1 if the buffer has no value before its first write"},
     {"plain_copy", "1 if it is a write that a transfer may replace"},

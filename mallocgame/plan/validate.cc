@@ -219,8 +219,9 @@ class Validator {
         Break(Rule::kCopy, DescribeCopy(i), "its residence is there at ticks [", r.begin, ", ",
               r.end, ") only");
       }
-      if (c.preload && program_.buffer(r.buffer).origin != BufferOrigin::kParameter) {
-        Break(Rule::kCopy, DescribeCopy(i), "the buffer is no entry parameter");
+      if (c.preload && !program_.buffer(r.buffer).CanBePreloaded()) {
+        Break(Rule::kCopy, DescribeCopy(i),
+              "the buffer is no entry parameter, or the program returns it");
       }
     }
   }

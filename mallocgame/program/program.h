@@ -125,6 +125,10 @@ struct Buffer {
   // "other memory space", "written in a branch"); it is empty for an eligible buffer.
   bool eligible = true;
   std::string ineligible_because;
+  // Whether a copy may bring it to fast memory before the program starts, and for the next run at
+  // the end of this one. What the program returns is written over a donated parameter, so the next
+  // run starts with another value.
+  bool CanBePreloaded() const { return origin == BufferOrigin::kParameter && !is_output; }
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 

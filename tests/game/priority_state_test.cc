@@ -372,13 +372,14 @@ TEST_CASE("regions may be listed in any order") {
 TEST_CASE("a plan says of a run that it was preloaded, though it is evicted too") {
   ProgramBuilder b;
   const BufferId w = b.Parameter("w", 4);
-  b.MarkOutput(w);
   b.Add({.name = "update", .updates = {w}, .cycles = {40, 10}});
-  b.Add({.name = "last", .cycles = {40}});
+  b.Add({.name = "between", .cycles = {40}});
+  b.Add({.name = "last", .reads = {w}, .cycles = {40, 10}});
   const auto game = *Game::Create(b.Build(), TestHardware(8), PriorityGame());
   PriorityState state(game);
+  REQUIRE(state.Apply(PriorityAction(0, Mode::kSplit)).ok());
   REQUIRE(state.Apply(PriorityAction(0, Mode::kPreload)).ok());
-  REQUIRE(state.IsTerminal());
+  while (!state.IsTerminal()) REQUIRE(state.Apply(PriorityAction(0, Mode::kSkip)).ok());
   const Plan plan = state.ToPlan();
   REQUIRE(plan.copies.size() == 2);
   REQUIRE(plan.copies.back().kind == CopyKind::kEviction);

@@ -469,6 +469,22 @@ TEST_CASE("copies: of no value, without a source, outside their residence") {
     preload.plan.copies[0].preload = true;
     CheckBroken(*program, t.hardware, preload.plan, Rule::kCopy, {"'c'", "parameter"});
   }
+  SECTION("a preload of a donated parameter, which has another value in the next run") {
+    ProgramBuilder b;
+    const BufferId p = b.Parameter("p", 4);
+    b.Add({.name = "look", .reads = {p}});
+    b.Add({.name = "change", .updates = {p}});
+    b.MarkOutput(p);
+    const auto program = b.Build();
+    PlanBuilder preload(*program, t.hardware);
+    const ResidenceId r = preload.Reside(p, 0, 0, 1);
+    preload.Prefetch(r, 0, 0);
+    preload.Serve(r, 0);
+    CheckValid(*program, t.hardware, preload.plan);
+    preload.plan.copies[0].preload = true;
+    CheckBroken(*program, t.hardware, preload.plan, Rule::kCopy, {"'p'", "returns it"});
+    REQUIRE(!program->buffer(p).CanBePreloaded());
+  }
 }
 
 TEST_CASE("values of undefined storage: none to fetch before the first write") {

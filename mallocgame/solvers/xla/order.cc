@@ -208,9 +208,7 @@ std::vector<BufferId> XlaPreloadOrder(const Program& program) {
     const Buffer& buffer = program.buffers()[b];
     const BufferId id(b);
     const auto accesses = program.accesses_of(id);
-    if (!buffer.eligible || buffer.is_output || buffer.origin != BufferOrigin::kParameter ||
-        accesses.empty())
-      continue;
+    if (!buffer.eligible || !buffer.CanBePreloaded() || accesses.empty()) continue;
     if (std::any_of(accesses.begin(), accesses.end(),
                     [&](AccessId a) { return LooksLikeActivation(program, a); }))
       continue;
