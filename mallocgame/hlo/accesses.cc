@@ -37,9 +37,11 @@ bool SameArray(const ShapeProto& a, const ShapeProto& b) {
          x.tail_padding_alignment_in_elements() == y.tail_padding_alignment_in_elements();
 }
 
-// The slices that XLA:TPU makes asynchronous: they cut one dimension, and begin where a tile does.
+// The slices that XLA:TPU makes asynchronous: they cut one dimension, begin where a tile does, and
+// convert nothing.
 bool IsSliceOfTiles(const HloInstructionProto& slice, const ShapeProto& from) {
   if (slice.slice_dimensions_size() != from.dimensions_size()) return false;
+  if (slice.shape().element_type() != from.element_type()) return false;
   int cut = 0;
   for (int d = 0; d < from.dimensions_size(); ++d) {
     const auto& part = slice.slice_dimensions(d);
