@@ -286,14 +286,19 @@ absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
   PlacedValues values(*module, flow, draft, hardware.fast_memory_space, std::move(offsets));
   PlanWriter writer(program, plan, *module, schedule, table, flow, draft, values, proto);
   MG_RETURN_IF_ERROR(writer.Run());
-  MG_ASSIGN_OR_RETURN(const BufferAssignmentProto written,
-                      WriteAssignment(assignment, *module, schedule, draft,
-                                      hardware.fast_memory_space, values.TakeChanges(),
-                                      /*keeps_offsets=*/!reordered));
+  const ChangedPlaces changed = values.TakeChanges();
+  const auto write = [&](bool keeps_offsets) {
+    return WriteAssignment(assignment, *module, schedule, draft, hardware.fast_memory_space,
+                           changed, keeps_offsets);
+  };
+  absl::StatusOr<BufferAssignmentProto> written = write(/*keeps_offsets=*/!reordered);
+  const bool moves = reordered || absl::IsUnimplemented(written.status());
+  if (moves) written = write(/*keeps_offsets=*/false);
+  MG_RETURN_IF_ERROR(written.status());
   draft.Finish();
   SpreadMemorySpaces(proto);
-  PhaseModule result{Serialize(whole), Serialize(written)};
-  if (reordered) MG_RETURN_IF_ERROR(PackMainMemory(unassigned, result, hardware.fast_memory_space));
+  PhaseModule result{Serialize(whole), Serialize(*written)};
+  if (moves) MG_RETURN_IF_ERROR(PackMainMemory(unassigned, result, hardware.fast_memory_space));
   WrittenPlan made{std::move(result), writer.AsWritten()};
   if (!Validate(program, hardware, made.plan).ok()) made.plan = plan;
   return made;

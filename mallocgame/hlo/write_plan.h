@@ -20,6 +20,8 @@ struct WrittenPlan {
 // has the memory space that the plan gives it, and the plan's copies are instructions of the
 // schedule; the new buffer assignment has the plan's offsets in fast memory. Offsets in main memory
 // stay. What is new there gets bytes of its own, and an eviction those that its value had.
+// Main memory gets new offsets if a copy in the place of an instruction reads its operand when the
+// compiler has given the operand's bytes to another value.
 //
 // `program` may have its instructions in another order than the module (schedule/
 // instruction_order.h). Then the new module has that order, and main memory gets new offsets, as

@@ -1,6 +1,7 @@
 // Plans are written into small modules, and read back as the compiler's own assignment is.
 #include "mallocgame/hlo/write_plan.h"
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -206,6 +207,40 @@ TEST_CASE("a copy that begins where the program waits for the host is read back"
   plan.served_by[used.index()] = ResidenceId(0);
   plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), end - 1, end, 0, 32768}};
   CHECK(WriteAndRead(*program, plan, Unassigned(m)) == plan);
+}
+
+TEST_CASE("what a copy reads later than the instruction whose place it takes keeps its bytes") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("x = f32[64,128]{1,0:T(8,128)} parameter()")
+      .Add("a = f32[64,128]{1,0:T(8,128)} negate(x)")
+      .Add("k = f32[64,128]{1,0:T(8,128)} copy(a)")
+      .Add("b = f32[64,128]{1,0:T(8,128)} negate(x)")
+      .Add("u = f32[64,128]{1,0:T(8,128)} add(b, k)");
+  const std::shared_ptr<const Program> program = Import(m);
+  Plan plan = AllMainPlan(*program, UnitHardware());
+  const AccessId made = AccessOf(*program, "k", "k"), used = AccessOf(*program, "u", "k");
+  const Tick copy = program->access(made).tick, use = program->access(used).tick;
+  plan.residences = {{program->access(made).buffer, 0, copy, use + 1}};
+  plan.served_by[made.index()] = plan.served_by[used.index()] = ResidenceId(0);
+  plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), copy, use, 0, 32768}};
+  plan.copies[0].replaces = copy;
+  const PhaseModule apart = Unassigned(m);
+  hlo::BufferAssignmentProto assignment;
+  REQUIRE(assignment.ParseFromString(apart.buffer_assignment));
+  auto& assigned = *assignment.mutable_buffer_allocations(0)->mutable_assigned();
+  REQUIRE(assigned.size() == 5);
+  assigned[3].set_offset(assigned[1].offset());  // `b` where `a` was
+  const PhaseModule shared{apart.module, assignment.SerializeAsString()};
+  const absl::StatusOr<WrittenPlan> written = WritePlan(*program, plan, UnitHardware(), shared);
+  INFO(written.status());
+  REQUIRE(written.ok());
+  CHECK(ReadBack(*program, shared, written->module).served_by == plan.served_by);
+  REQUIRE(assignment.ParseFromString(written->module.buffer_assignment));
+  std::map<int64_t, int64_t> offset_of;
+  for (const auto& one : assignment.buffer_allocations(0).assigned())
+    offset_of[one.logical_buffer_id()] = one.offset();
+  CHECK(offset_of[2] != offset_of[4]);
 }
 
 // A permute that runs while `c` is made.
