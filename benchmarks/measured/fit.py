@@ -8,7 +8,6 @@ turn. --write: writes mallocgame/hardware/price_law_figures.inc. Needs scipy, no
 compiler.
 """
 
-import argparse
 import dataclasses
 import math
 import operator
@@ -23,6 +22,7 @@ from predict import Row, rows_of
 from scipy.optimize import minimize
 
 import mallocgame as mg
+from mallocgame import experiments as ex
 
 Values = dict[str, float]
 
@@ -68,20 +68,15 @@ COPY_LATENCY_PS = 450_000
 _LEFT_OUT = ("source", "family", "chip")
 
 
-def main() -> int:
+def main(folder: pathlib.Path, *, write: bool = False) -> None:
     """Prints what was fitted and how well it does."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--write", action="store_true", help="write the library's figures")
-    options = parser.parse_args()
     sources, points = load()
-    rows = rows_of(options.folder, [point for point in points if not point.held], sources)
+    rows = rows_of(folder, [point for point in points if not point.held], sources)
     values = fitted(rows)
     print("\n".join(parameter_table(rows, values)))
     print("\n".join(error_table(rows, values)))
-    if options.write:
+    if write:
         FILE.write_text(figures_text(rows, values))
-    return 0
 
 
 def laws(values: Values, without: str = "") -> dict[str, mg.PriceLaw]:
@@ -233,4 +228,4 @@ def _share(chip: str, without: str) -> float:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    ex.main(main)

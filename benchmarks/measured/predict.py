@@ -1,7 +1,7 @@
 """Predicts published measurements: captures each function for its chip and adds up its prices.
 
-    python benchmarks/measured/predict.py FOLDER [--known] [--held] [--chip NAME]... [--points PATH]
-        [ID...]
+    python benchmarks/measured/predict.py FOLDER [ID...] [--known] [--held] [--chips NAME,..]
+        [--points PATH]
 
 Keeps each capture in FOLDER, so that it can be interrupted and goes on where it stopped, and the
 compiler's answers in FOLDER/answers. Prints the Markdown of docs/results/measured.md: predicted
@@ -11,7 +11,6 @@ source. --known: of what is captured already. --held: only points that are held 
 (.ci/setup xla) and no TPU. Exits 1 if a function can't be captured.
 """
 
-import argparse
 import dataclasses
 import operator
 import pathlib
@@ -23,6 +22,7 @@ from points import Point, Source, load, load_measured
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame import experiments as ex
 from mallocgame.xla.captures import is_capture
 
 _CMEM = 3  # the memory space
@@ -55,31 +55,27 @@ def _xla_plan(program: mg.Program) -> mg.Plan:
     return program.xla_plan
 
 
-def main() -> int:
+def main(
+    folder: pathlib.Path,
+    *ids: str,
+    chips: tuple[str, ...] = (),
+    points: pathlib.Path | None = None,
+    known: bool = False,
+    held: bool = False,
+) -> int:
     """Captures what is missing and prints the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("ids", nargs="*", metavar="ID", help="of points (all)")
-    parser.add_argument("--chip", action="append", metavar="NAME", help="only its points")
-    parser.add_argument(
-        "--points", type=pathlib.Path, metavar="PATH", help="a folder of mgx.measure()"
-    )
-    parser.add_argument("--known", action="store_true", help="compile nothing")
-    parser.add_argument("--held", action="store_true", help="only points that no law is fitted to")
-    options = parser.parse_args()
-    sources, points = load() if options.points is None else load_measured(options.points)
-    unknown = set(options.ids) - {point.id for point in points}
-    if unknown:
-        parser.error(f"points: found {', '.join(sorted(unknown))}, allowed: those that there are")
+    sources, every = load() if points is None else load_measured(points)
+    if unknown := set(ids) - {point.id for point in every}:
+        found = ", ".join(sorted(unknown))
+        raise mg.InvalidInputError(f"points: found {found}, allowed: those that there are")
     wanted = [
         point
-        for point in points
-        if (not options.ids or point.id in options.ids)
-        and (not options.chip or point.chip in options.chip)
-        and (point.held or not options.held)
+        for point in every
+        if (not ids or point.id in ids) and (not chips or point.chip in chips)
+        and (point.held or not held)
     ]
-    failed = [] if options.known else captured(options.folder, wanted, sources)
-    rows = rows_of(options.folder, wanted, sources)
+    failed = [] if known else captured(folder, wanted, sources)
+    rows = rows_of(folder, wanted, sources)
     if not rows:
         print("found no point that is captured", file=sys.stderr)
         return 1
@@ -184,4 +180,4 @@ def _flags(flags: dict[str, str] | None) -> tuple[tuple[str, str], ...]:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    ex.main(main)

@@ -10,7 +10,6 @@ names it captures what is in the corpus. A file that is there is left as it is, 
 run can be started again. Needs mallocgame[xla], and hours for all.
 """
 
-import argparse
 import gzip
 import io
 import os
@@ -24,6 +23,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame import experiments as ex
 from mallocgame.programs import manifest
 from mallocgame.xla.sources import find_source, workloads
 from mallocgame.xla.targets import bundled_target
@@ -79,30 +79,24 @@ def pack(folder: pathlib.Path, path: pathlib.Path) -> None:
     partial.rename(path)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("captures", nargs="*", metavar="SUITE/TARGET/MODEL")
-    parser.add_argument(
-        "--seconds", type=float, default=60, help="of prices for other placements (60)"
-    )
-    options = parser.parse_args()
-    wanted = options.captures or [one for one in bundled() if one.split("/")[2] in workloads()]
+def main(folder: pathlib.Path, *captures: str, seconds: float = 60) -> int:
+    wanted = captures or [one for one in bundled() if one.split("/")[2] in workloads()]
     for one in wanted:
         if one.count("/") != 2 or one.split("/")[2] not in workloads():
-            parser.error(f"found {one}, allowed: SUITE/TARGET/MODEL with a model of the workloads")
+            allowed = "SUITE/TARGET/MODEL with a model of the workloads"
+            raise mg.InvalidInputError(f"found {one}, allowed: {allowed}")
     failed = False
     for one in wanted:
-        path = options.folder / f"{one}.tar.xz"
+        path = folder / f"{one}.tar.xz"
         if path.exists():
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         print(one, file=sys.stderr, flush=True)
         _, target, model = one.split("/")
         try:
-            with tempfile.TemporaryDirectory() as folder:
-                capture(pathlib.Path(folder), model, target, options.seconds)
-                pack(pathlib.Path(folder), path)
+            with tempfile.TemporaryDirectory() as made:
+                capture(pathlib.Path(made), model, target, seconds)
+                pack(pathlib.Path(made), path)
         except mg.MallocGameError as error:
             print(f"{one}: {error}", file=sys.stderr)
             failed = True
@@ -110,4 +104,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ex.main(main)

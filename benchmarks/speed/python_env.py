@@ -8,13 +8,14 @@ process, so EnvPool's worker counts. Each figure is the best of five rounds. Act
 beforehand or read off the mask: what is timed is the environment.
 """
 
-import argparse
+from typing import Literal
 
 import gymnasium
 import numpy as np
 from rates import best
 
 import mallocgame as mg
+from mallocgame import experiments as ex
 
 PROGRAMS = [
     "wavernn_64steps_b8.tpu_v4i",
@@ -139,32 +140,25 @@ def low_level(program: str, kind: str, plays: list[list[int]]) -> dict[str, floa
     return {"apply": 1e6 / best(apply, count), "clone": 1e6 / best(clone, 1000 * len(walked))}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("programs", nargs="*", default=PROGRAMS)
-    parser.add_argument("--steps", type=int, default=100_000)
-    parser.add_argument("--game", choices=IDS, default="time")
-    arguments = parser.parse_args()
-    steps, kind = arguments.steps, arguments.game
-
+def main(
+    *programs: str, steps: int = 100_000, game: Literal["time", "priority", "schedule"] = "time"
+) -> None:
     print(f"{'one Gymnasium CartPole':58}{cartpole(steps) / 1e3:8.0f} k steps/s")
     pool = envpool_cartpole(64, 10 * steps)
     print(
         f"{'64 EnvPool CartPole':58}"
         + ("EnvPool isn't installed" if pool is None else f"{pool / 1e3:8.0f} k steps/s")
     )
-    for program in arguments.programs:
-        plays = games(program, kind)
-        micros = low_level(program, kind, plays)
+    for program in programs or PROGRAMS:
+        plays = games(program, game)
+        micros = low_level(program, game, plays)
         print(f"{program}: apply {micros['apply']:.2f} us, clone {micros['clone']:.2f} us")
         for observation in ("dict", "flat", "compact"):
-            env = gymnasium.make(IDS[kind], program=program, observation=observation)
+            env = gymnasium.make(IDS[game], program=program, observation=observation)
             print(f"{'  one, ' + observation:58}{one(env, plays, steps) / 1e3:8.0f} k steps/s")
         for observation in ("dict", "flat", "compact"):
             for copy in (True, False):
-                envs = mg.VectorEnv(64, program, observation=observation, copy=copy, game=kind)
+                envs = mg.VectorEnv(64, program, observation=observation, copy=copy, game=game)
                 name = (
                     f"  64, {observation}, {'new arrays each step' if copy else 'the same arrays'}"
                 )
@@ -172,4 +166,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

@@ -265,7 +265,7 @@ def test_an_error_of_a_command_is_one_line(tmp_path):
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = sorted(
     path
-    for folder in ("quality", "measured")
+    for folder in ("quality", "measured", "programs")
     for path in (ROOT / "benchmarks" / folder).glob("*.py")
     if "ex.main(main)" in path.read_text()
 )
