@@ -1,6 +1,6 @@
 """Predicts published measurements: captures each function for its chip and adds up its prices.
 
-    python benchmarks/measured/predict.py FOLDER [ID...] [--known] [--held] [--chips NAME,..]
+    python benchmarks/measured/predict.py FOLDER [ID...] [--known] [--held] [--chips A,B]
         [--points PATH]
 
 Keeps each capture in FOLDER, so that it can be interrupted and goes on where it stopped, and the

@@ -1,4 +1,4 @@
-"""Plays levels of the split validation with the methods that one tries first, and draws curves.
+"""Plays levels of the split validation with the methods that one tries first.
 
     python benchmarks/quality/baselines.py FOLDER [--levels 6] [--seconds 20] [--seeds 3] [--jobs 2]
                                            [--ray ADDRESS]
@@ -8,8 +8,7 @@ masked), DQN (Stable-Baselines3's, masked here) and MuZero learn on the level it
 Cloning has learned before, from annealing's games on levels of train, where the styles of `styles`
 were chosen. Each run is a file in FOLDER with what it found when, so that it can be interrupted and
 goes on where it stopped. All machines of --ray must see FOLDER, where cloning keeps its networks.
-Prints the table of docs/results/baselines.md, and writes FOLDER/baselines.png. Needs
-mallocgame[rl,agents,benchmark,plot].
+Prints the table of docs/results/baselines.md. Needs mallocgame[rl,agents,benchmark].
 """
 
 import functools
@@ -20,7 +19,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import matplotlib
 import numpy as np
 import torch
 from sb3_contrib import MaskablePPO
@@ -32,7 +30,6 @@ from mallocgame import agents, offline
 from mallocgame import experiments as ex
 from mallocgame.observation import COMPACT
 from mallocgame.offline.making import make_dataset
-from mallocgame.plots import style
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples"))
 from offline_rl import clone
@@ -55,8 +52,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "MuZero": {"game": "time"},  # as the others that learn here
     "cloning": {"levels": 150, "behaviour": "anneal:1000", "steps": 3000},
 }  # fmt: skip
-TIMES = 24  # points of a curve
-FIRST = 0.01  # seconds
 
 
 class Found:
@@ -194,13 +189,7 @@ def measure(
         if latency_ps < best:
             best = latency_ps
             curve.append((at, latency_ps))
-    # How games change while it learns: the mean of each twentieth of them, when and latency.
-    parts = np.array_split(np.array(found.games, dtype=float), min(20, len(found.games)))
-    return {
-        "games": found.count,
-        "curve": curve,
-        "means": [part.mean(axis=0).tolist() for part in parts],
-    }
+    return {"games": found.count, "curve": curve}
 
 
 def inputs(level: mg.Level, seed: int, method: str) -> dict[str, Any]:
@@ -223,10 +212,8 @@ def main(
     prepare_cloning(bench, seeds, bench.workers if isinstance(bench.workers, int) else 1)
     work = functools.partial(measure, folder=str(bench.folder.resolve()))
     rows = bench.run(work, grid, settings={"seconds": seconds}, inputs=inputs, pinned=True)
-    times = np.geomspace(FIRST, seconds * 1.05, TIMES)
     shown = [0.05, 1.0, seconds * 1.05]
     table = ex.Table(["method", "games", *(f"{at:.3g} s" for at in shown)])
-    curves = {}
     for method, several in ex.grouped(rows, "method").items():
         games = np.median([row["games"] for row in several])
 
@@ -234,33 +221,7 @@ def main(
             return ex.array(several, functools.partial(score_at, moment), "seed", "level")
 
         table.add(method, f"{games:,.0f}", *(ex.interquartile_mean(scores(at)) for at in shown))
-        of_seeds = [[ex.middle_mean(row) for row in scores(at)] for at in times]
-        curves[method] = np.array(of_seeds).T
     print(table)
-    draw(bench.folder / "baselines.png", times, curves)
-
-
-def draw(path: pathlib.Path, times: np.ndarray, curves: dict[str, np.ndarray]) -> None:
-    """Draws the mean over seeds of each method, and between which the seeds are.
-
-    curves: by method interquartile means over levels [seeds, times].
-    """
-    with matplotlib.rc_context(style.matplotlib_style()):
-        figure = matplotlib.figure.Figure(figsize=(8, 4.5), layout="constrained")
-        axes = figure.add_subplot()
-        for index, (method, means) in enumerate(curves.items()):
-            colour = style.CYCLE[index % len(style.CYCLE)]
-            lines = "--" if index >= len(style.CYCLE) else "-"
-            axes.plot(times, means.mean(axis=0), lines, color=colour, label=method)
-            axes.fill_between(
-                times, means.min(axis=0), means.max(axis=0), color=colour, alpha=0.15, linewidth=0
-            )
-        axes.set_xscale("log")
-        axes.set_ylim(-1, 1.05)
-        axes.set_xlabel("seconds of one core")
-        axes.set_ylabel("score: 0 greedy, 1 best known")
-        axes.legend(ncols=2, fontsize="small")
-        figure.savefig(path, dpi=150)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import dataclasses
 
 import numpy as np
 from numpy.typing import NDArray
-from placement import best_ps, problem_of, runs  # type: ignore[import-not-found]
+from placement import problem_of, runs  # type: ignore[import-not-found]
 
 import mallocgame as mg
 from mallocgame import agents
@@ -65,7 +65,7 @@ def optimal(run: ex.Row) -> mg.placement.OptimalMap:
     first_come_ps = problem.search("first-come", 1).latency_ps
     compiler_ps = min(problem.baseline_ps, first_come_ps)
     best = np.array(run["map"], np.uint8)
-    return mg.placement.OptimalMap(best, best_ps(run), run["bound_ps"], "optimal", compiler_ps)
+    return mg.placement.OptimalMap(best, run["latency_ps"], run["bound_ps"], "optimal", compiler_ps)
 
 
 Best = dict[str, mg.placement.OptimalMap]  # by workload
@@ -130,7 +130,7 @@ def main(
     best = {run["program"]: optimal(run) for run in by_method.pop("optimal")}
 
     def closed(run: ex.Row) -> float:
-        return best[run["program"]].gap_closed(best_ps(run))
+        return best[run["program"]].gap_closed(run["latency_ps"])
 
     scores = {name: ex.array(own, closed, "seed", "program") for name, own in by_method.items()}
     print(gaps(best, scores), end="\n\n")

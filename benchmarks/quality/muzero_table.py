@@ -12,19 +12,17 @@ it can be interrupted and goes on where it stopped.
 
 Prints Markdown: what each player found, the geometric mean over the seeds; what each agent comes to
 beside the other players and beside the first agent, with 95 % intervals: of Welch's test for a
-program, of rliable's stratified bootstrap over seeds for all of them. With several seeds also how
-the first agent learned, as a table and as FOLDER/PROGRAM.png. Needs mallocgame[agents,benchmark].
+program, of rliable's stratified bootstrap over seeds for all of them. Needs
+mallocgame[agents,benchmark].
 """
 
 import math
-import pathlib
-import statistics
 import time
 
 import numpy as np
 
 import mallocgame as mg
-from mallocgame import agents, plots
+from mallocgame import agents
 from mallocgame import experiments as ex
 from mallocgame.programs import suite
 
@@ -37,7 +35,6 @@ CONTROLS = (  # the agent without each of its parts
     "muzero:proposals=uniform",
     "muzero:varied_decisions=0",
 )
-SMOOTHED = 5  # steps
 
 
 def solve(
@@ -71,7 +68,6 @@ def train(program: mg.Program, settings: dict[str, str], seed: int, seconds: flo
         "demonstration_ps": steps[0][1]["best_ps"][0],
         "demonstration_seconds": steps[0][0],
         "curve": [(at, step["best_ps"][0]) for at, step in steps],
-        "returns": [(at, step["mean_return"][0]) for at, step in steps if step["games"] > 0],
     }
 
 
@@ -141,37 +137,6 @@ def comparison(answers: Answers, players: list[str], key: str, others: list[str]
     return table
 
 
-def learning(program: str, by_seed: dict[int, ex.Row], seconds: float) -> ex.Table:
-    """Mean return of the games that self-play finished, over time."""
-    moments = [seconds * share / 6 for share in range(1, 7)]
-    table = ex.Table([f"`{program}`, seconds", *(f"{at:g}" for at in moments)])
-    for seed, answer in by_seed.items():
-        cells = []
-        for at in moments:
-            lately = [value for when, value in answer["returns"] if at - seconds / 6 < when <= at]
-            cells.append(f"{statistics.fmean(lately):.4f}" if lately else "")
-        table.add(f"seed {seed}", *cells)
-    return table
-
-
-def draw_learning(path: pathlib.Path, program_name: str, by_seed: dict[int, ex.Row]) -> None:
-    """The same as latencies, each the mean of a few steps, with the best ones found."""
-    program = mg.load_program(program_name)
-    all_main_ps = mg.simulate(program, mg.all_main_plan(program)).all_main_ps
-    curves = {}
-    for seed, answer in by_seed.items():
-        times = [at for at, _ in answer["returns"]]
-        values = [value for _, value in answer["returns"]]
-        smooth = [
-            statistics.fmean(values[max(0, i - SMOOTHED + 1) : i + 1]) for i in range(len(values))
-        ]
-        curves[f"seed {seed}: games"] = [
-            (at, round((1 - value) * all_main_ps)) for at, value in zip(times, smooth, strict=True)
-        ]
-        curves[f"seed {seed}: best"] = answer["curve"]
-    plots.save_curves(path, curves, f"MuZero on {program_name}")
-
-
 def micros(ps: float) -> str:
     return f"{ps / 1e6:,.2f}"
 
@@ -202,11 +167,6 @@ def main(
     if len(trained) > 1:
         print(f"\nThe best game, as a share of that of {trained[0]}:\n")
         print(comparison(answers, trained[1:], "game_latency_ps", trained[:1]))
-    if trained and len(seeds) > 1:
-        for program, row in answers.items():
-            by_seed = {answer["seed"]: answer for answer in row[trained[0]]}
-            print(f"\n{learning(program, by_seed, seconds)}")
-            draw_learning(bench.folder / f"{program}.png", program, by_seed)
 
 
 if __name__ == "__main__":
