@@ -85,6 +85,8 @@ def measure(seed: int, hierarchy: str, program: str, method: str, evaluations: i
     problem = problem_of(hierarchy, program)
     evaluations *= MORE_FOR_ANNEALING if method == "anneal" else 1
     own: dict[str, object] = {}
+    if method in AGENTS:
+        agents.egrl_settings()  # It loads Torch, which is no part of the run.
     begin = time.process_time()
     if method in AGENTS:
         trainer = agents.Egrl(problem, AGENTS[method], seed, threads=1)
