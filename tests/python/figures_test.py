@@ -178,6 +178,6 @@ def test_check_prints_an_estimate_and_how_often_it_was_exceeded(figures, check):
     assert (figures["exceeded"], figures["exceeded_of"]) == tuning.EXCEEDED
     for share, said in ((0.09, "XLA leaves about 9.0%: try"), (0.01, "Probably not worth tuning:")):
         text = check(share)
-        assert said in text and f"This is {tuning.HEADROOM_NOTE}." in text
+        assert said in text and f"This is {tuning.HEADROOM_NOTE}. For this one 5 " in text
         assert not re.search(r"at most|no plan", text), text
     assert json.loads(check(0.09, "--json"))["headroom"] == tuning.HEADROOM_NOTE

@@ -176,7 +176,7 @@ def _check(options: argparse.Namespace) -> int:
         else f"Probably not worth tuning: XLA leaves about {shares}."
     )
     unpriced = unpriced_sentence(left.capture)
-    estimate = f"This is {HEADROOM_NOTE}."
+    estimate = f"This is {HEADROOM_NOTE}. For this one {left.priced} placements were priced."
     for sentence in (
         estimate,
         invalid_sentence(row),
