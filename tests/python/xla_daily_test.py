@@ -6,6 +6,7 @@ They are skipped, with the reason, where JAX or libtpu is missing.
 import pickle
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from conftest import SOURCE_ROOT
@@ -13,6 +14,7 @@ from xla_programs import SHAPE, jax
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame.xla import dumps
 from mallocgame.xla.compiler import inherited_flags
 from mallocgame.xla.lowering import fingerprint
 from mallocgame.xla.targets import target_of_device
@@ -222,6 +224,14 @@ def test_every_program_of_a_run_by_command(run_of_a_user, run, run_json):
     assert "module_0003.jit_many.cl_1: not tuned: it is for TPU v4 lite" in shown
     refused = run("xla", "tune", "gcn_dense_2048", "--ray", "local")
     assert refused.returncode == 2 and "found one program" in refused.stderr
+
+
+def test_programs_without_time_have_no_share_of_it(tmp_path):
+    nothing = dumps._Module("nothing", "", None, 0, [])
+    told = []
+    kept = SimpleNamespace(find=lambda _: None)
+    assert list(dumps._tasks([nothing, nothing], 60.0, kept, False, told.append)) == []
+    assert [one.why_not for one in told] == 2 * ["its share is 0.0 s, and a search needs 5"]
 
 
 def test_measure():

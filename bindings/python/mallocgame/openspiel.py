@@ -212,11 +212,10 @@ class MallocState(pyspiel.State):
         return self.state.is_terminal()
 
     def returns(self) -> list[float]:
-        return [
-            1 - self.state.latency_ps / self.state.game.all_main_ps
-            if self.state.is_terminal()
-            else 0.0
-        ]
+        all_main_ps = self.state.game.all_main_ps
+        if not self.state.is_terminal() or not all_main_ps:  # A program may take no time at all.
+            return [0.0]
+        return [1 - self.state.latency_ps / all_main_ps]
 
     def information_state_string(self, player: int | None = None) -> str:
         return self.history_str()

@@ -86,10 +86,16 @@ const film = GAME && {
   },
 };
 
+// A program may take no time at all.
+function shareOfAllMain(ps) {
+  return ALL_MAIN_PS > 0 ? ps / ALL_MAIN_PS : 0;
+}
+
 function describeDecision(step) {
   const latency = film.latency[step];
   if (step >= film.length) {
-    const result = `${exactTime(latency)}, return ${(1 - latency / ALL_MAIN_PS).toFixed(4)}`;
+    const saved = ALL_MAIN_PS - latency;
+    const result = `${exactTime(latency)}, return ${shareOfAllMain(saved).toFixed(4)}`;
     return [
       element('p', {
         textContent: `All ${film.length.toLocaleString('en-US')} decisions are made: ${result}.`
@@ -99,7 +105,7 @@ function describeDecision(step) {
           {className: 'quiet', textContent: 'Play, or go back with j, to see them one by one.'}),
     ];
   }
-  const reward = (GAME.saved_ps[step] / ALL_MAIN_PS).toFixed(6);
+  const reward = shareOfAllMain(GAME.saved_ps[step]).toFixed(6);
   return [
     ...(IN_TIME_ORDER ? describeAccess(step) : describeCandidates(step)),
     element(

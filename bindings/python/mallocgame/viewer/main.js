@@ -28,7 +28,10 @@ function showHeading() {
     ...(XLA_PS ? [['XLA', shortTime(XLA_PS), exactTime(XLA_PS)]] : []),
     ['All in main', shortTime(ALL_MAIN_PS), exactTime(ALL_MAIN_PS)],
     [
-      'Above bound', `${(100 * (latency / bound - 1)).toFixed(1)} %`,
+      'Above bound',
+      bound > 0 ? `${(100 * (latency / bound - 1)).toFixed(1)} %` :
+          latency > 0 ? '-' :
+                        '0.0 %',
       `No plan can be faster than ${exactTime(bound)} (${name}, ${status})`
     ],
     ['Waits', shortTime(waits), exactTime(waits)],

@@ -150,7 +150,7 @@ def _tasks(
             done(_not_tuned(module, f"{there.path} has it already"))
     weight = sum(module.latency_ps for module in left)
     for module in left:
-        share = seconds * module.latency_ps / weight
+        share = seconds * module.latency_ps / weight if weight > 0 else 0.0
         begin = time.monotonic()
         if share < _LEAST_SECONDS:
             why_not = f"its share is {share:.1f} s, and a search needs {_LEAST_SECONDS:g}"
