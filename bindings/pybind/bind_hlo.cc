@@ -36,6 +36,10 @@ absl::StatusOr<ProgramFile> Import(const ImportInput& input, absl::string_view a
   file.rows = imported.summary.rows;
   file.unknown_trip_counts = imported.summary.unknown_trip_counts;
   file.host_transfers = imported.summary.host_transfers;
+  file.host_computations = imported.summary.host_computations;
+  file.async_computations = imported.summary.async_computations;
+  file.opaque_calls = imported.summary.opaque_calls;
+  file.linkless_collectives = imported.summary.linkless_collectives;
   file.unscheduled_computations = imported.summary.unscheduled_computations;
   file.profile_names_unmatched = imported.summary.profile_names_unmatched;
   if (!assigned.empty()) {

@@ -108,6 +108,10 @@ py::dict Counts(const ProgramHandle& handle) {
   counts["rows"] = file.rows;
   counts["unknown_trip_counts"] = file.unknown_trip_counts;
   counts["host_transfers"] = file.host_transfers;
+  counts["host_computations"] = file.host_computations;
+  counts["async_computations"] = file.async_computations;
+  counts["opaque_calls"] = file.opaque_calls;
+  counts["linkless_collectives"] = file.linkless_collectives;
   counts["unscheduled_computations"] = file.unscheduled_computations;
   counts["profile_names_unmatched"] = file.profile_names_unmatched;
   return counts;

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <string>
 
 #include "absl/algorithm/container.h"
 #include "mallocgame/hlo/cost_analysis.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/kernels.h"
+#include "mallocgame/hlo/library_calls.h"
 #include "mallocgame/hlo/opcodes.h"
 
 namespace mallocgame::hlo {
@@ -104,12 +106,12 @@ int64_t ValidPositions(const WindowDimension& w, int64_t kernel, int64_t input, 
   return valid;
 }
 
-int64_t ConvolutionFlops(const Module& module, int32_t instruction) {
-  const HloInstructionProto& p = *module.instruction(instruction).proto;
-  const ShapeProto *lhs = OperandShape(module, instruction, 0),
-                   *rhs = OperandShape(module, instruction, 1);
-  if (lhs == nullptr || rhs == nullptr || module.arrays(instruction).size() != 1) return 0;
-  const ShapeProto& out = *module.arrays(instruction)[0].shape;
+// Of a convolution of `lhs` with `rhs` to `out`, which the instruction does, or of which it makes a
+// gradient: that takes as many. 0: a shape isn't known.
+int64_t ConvolutionFlops(const HloInstructionProto& p, const ShapeProto* lhs, const ShapeProto* rhs,
+                         const ShapeProto* result) {
+  if (lhs == nullptr || rhs == nullptr || result == nullptr) return 0;
+  const ShapeProto& out = *result;
   const ConvolutionDimensionNumbers& dims = p.convolution_dimension_numbers();
   int64_t flops = Times(2, Extent(*lhs, dims.input_feature_dimension()) /
                                std::max<int64_t>(1, p.feature_group_count()));
@@ -127,6 +129,28 @@ int64_t ConvolutionFlops(const Module& module, int32_t instruction) {
                                         Extent(out, dims.output_spatial_dimensions(d))));
   }
   return flops;
+}
+
+// None: nothing tells them.
+std::optional<int64_t> CustomCallFlops(const Module& module, int32_t instruction) {
+  const HloInstructionProto& p = *module.instruction(instruction).proto;
+  const ShapeProto *first = OperandShape(module, instruction, 0),
+                   *second = OperandShape(module, instruction, 1);
+  const absl::Span<const Array> arrays = module.arrays(instruction);
+  if (first == nullptr || second == nullptr || arrays.empty()) return std::nullopt;
+  const ShapeProto* result = arrays[0].shape;
+  switch (LibraryCallOf(p)) {
+    case LibraryCall::kOther: return std::nullopt;
+    case LibraryCall::kMatmul: {
+      const std::optional<DotDimensionNumbers> dims = MatmulDimensions(p);
+      if (!dims) return std::nullopt;
+      return DotFlops(*first, Elements(*result), *dims);
+    }
+    case LibraryCall::kConvolution: return ConvolutionFlops(p, first, second, result);
+    case LibraryCall::kConvolutionInput: return ConvolutionFlops(p, result, second, first);
+    case LibraryCall::kConvolutionFilter: return ConvolutionFlops(p, first, result, second);
+  }
+  return std::nullopt;
 }
 
 int64_t SortFlops(const Module& module, int32_t instruction) {
@@ -237,7 +261,13 @@ Arithmetic ArithmeticOf(const Module& module, int32_t instruction) {
   }
   if (opcode == "dot" || opcode == "scaled-dot") return {DotFlops(module, instruction), 0};
   if (opcode == "ragged-dot") return {RaggedDotFlops(module, instruction), 0};
-  if (opcode == "convolution") return {ConvolutionFlops(module, instruction), 0};
+  if (opcode == "convolution") {
+    if (module.arrays(instruction).size() != 1) return {};
+    return {
+        ConvolutionFlops(proto, OperandShape(module, instruction, 0),
+                         OperandShape(module, instruction, 1), module.arrays(instruction)[0].shape),
+        0};
+  }
   if (opcode == "sort") return {SortFlops(module, instruction), 0};
   if (opcode == "fft") return {FftFlops(module, instruction), 0};
   if (opcode == "triangular-solve") return {Times(2, TimesOrder(module, instruction, 1)), 0};
@@ -245,9 +275,16 @@ Arithmetic ArithmeticOf(const Module& module, int32_t instruction) {
   if (opcode == "rng-bit-generator") return {0, AllElements(module, instruction)};
   if (opcode == "custom-call") {
     const auto kernel = EstimateOf(proto);
-    return kernel ? Arithmetic{kernel->flops, kernel->transcendentals} : Arithmetic{};
+    return kernel ? Arithmetic{kernel->flops, kernel->transcendentals}
+                  : Arithmetic{CustomCallFlops(module, instruction).value_or(0), 0};
   }
   return {0, 0, Applications(module, instruction)};
+}
+
+bool IsOpaque(const Module& module, int32_t instruction) {
+  const HloInstructionProto& proto = *module.instruction(instruction).proto;
+  return proto.opcode() == "custom-call" && !MovesNothing(proto) && !OnlyMoves(proto) &&
+         !IsKernel(proto) && !CustomCallFlops(module, instruction);
 }
 
 }  // namespace mallocgame::hlo

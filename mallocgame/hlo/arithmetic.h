@@ -30,8 +30,12 @@ struct Arithmetic {
 //   would. XLA leaves the first dimension of the result out if there are groups.
 // - A scan runs its computation for each step, where XLA runs it for each element of the second
 //   operand.
-// - Of a kernel its author's estimate counts, of other custom calls nothing.
+// - Of a kernel its author's estimate counts, and what cuBLAS and cuDNN do (library_calls.h). Of
+//   other custom calls nothing counts.
 Arithmetic ArithmeticOf(const Module& module, int32_t instruction);
+
+// Whether it is a custom call of which nobody knows what it computes.
+bool IsOpaque(const Module& module, int32_t instruction);
 
 }  // namespace mallocgame::hlo
 

@@ -7,6 +7,7 @@
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/phase_reading.h"
 #include "mallocgame/hlo/phase_rules.h"
+#include "mallocgame/hlo/shape_size.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -73,8 +74,9 @@ class BufferChecker {
     if (position.is_tuple) return size >= 4 * position.shape->tuple_shapes_size();
     const bool other_memory =
         position.memory_space != 0 && position.memory_space != hardware_.fast_memory_space;
-    if (other_memory || position.shape->layout().tiles().empty())
-      return size >= position.size_bytes;
+    // Flags and scalars may be tiled, and take no more than they hold.
+    if (other_memory) return size >= UnpaddedBytes(*position.shape, kMaxArrayBytes).value_or(0);
+    if (position.shape->layout().tiles().empty()) return size >= position.size_bytes;
     return size == position.size_bytes;
   }
 

@@ -10,7 +10,10 @@
 #include "mallocgame/hlo/arithmetic.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/kernels.h"
+#include "mallocgame/hlo/library_calls.h"
+#include "mallocgame/hlo/opcodes.h"
 #include "mallocgame/hlo/shape_size.h"
+#include "mallocgame/program/cost_model.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -29,8 +32,10 @@ bool IsComposite(const std::string& opcode) {
   return opcode == "while" || opcode == "conditional" || opcode == "call";
 }
 
-bool IsCustomFusion(const HloInstructionProto& proto) {
-  return proto.opcode() == "fusion" && proto.fusion_kind() == "kCustom";
+// Whether operand `k` is one of which the instruction touches a part only.
+bool TouchesPart(const std::string& opcode, size_t k) {
+  return k == 0 && (opcode == "slice" || opcode == "dynamic-slice" ||
+                    opcode == "dynamic-update-slice" || opcode == "gather" || opcode == "scatter");
 }
 
 // Which operand of a scatter updates its k-th output. Its `operands` are n arrays to update, the
@@ -58,7 +63,7 @@ CostAnalysis::CostAnalysis(const Module& module) : module_(module) {
 
 CostAnalysis::Body CostAnalysis::Describe(const Computation& computation) const {
   Body body;
-  body.read = Reads(computation);
+  AddReads(computation, body);
   const int32_t root = ThroughBitcasts(computation.root);
   if (module_.instruction(root).proto->opcode() == "tuple") {
     for (const int32_t element : module_.operands(root))
@@ -114,7 +119,31 @@ bool CostAnalysis::IsBitcast(int32_t transpose) const {
 }
 
 int64_t CostAnalysis::MovedBytes(int32_t instruction) const {
-  return std::min(Moved(instruction), Bytes(instruction));
+  const int64_t moved = std::min(Moved(instruction), Bytes(instruction));
+  int64_t both = moved;
+  for (size_t k = 0; k < module_.operands(instruction).size(); ++k) {
+    const int64_t bytes = Bytes(module_.operands(instruction)[k]);
+    if (bytes >= kSmallArrayBytes && ReadsWhole(instruction, k)) both = AddBytes(both, bytes);
+  }
+  return std::max(moved, both - both / 2);
+}
+
+// Module bounds how deep computations call each other.
+int64_t CostAnalysis::BytesOfRun(int32_t computation) const {
+  const Computation& runs = module_.computation(computation);
+  int64_t sum = 0;
+  for (int32_t i = runs.first_instruction; i < runs.first_instruction + runs.instruction_count;
+       ++i) {
+    const HloInstructionProto& proto = *module_.instruction(i).proto;
+    if (IsComposite(proto.opcode())) {
+      for (const int32_t callee : module_.called(i)) sum = AddBytes(sum, BytesOfRun(callee));
+    } else if (!MovesNothing(proto)) {
+      const Work work = Of(i);
+      sum = std::accumulate(work.read.begin(), work.read.end(), sum, AddBytes);
+      sum = std::accumulate(work.written.begin(), work.written.end(), sum, AddBytes);
+    }
+  }
+  return sum;
 }
 
 int64_t CostAnalysis::Moved(int32_t instruction) const {
@@ -133,43 +162,50 @@ int64_t CostAnalysis::Moved(int32_t instruction) const {
 // The bytes read of each parameter. Slices and updates touch their part. All other uses together
 // read it whole once, and each broadcast or reshape reads it once more. XLA:TPU counts a reshape
 // that pads as if it read what it writes.
-std::vector<int64_t> CostAnalysis::Reads(const Computation& body) const {
-  std::vector<int64_t> read(body.parameters.size());
-  std::vector<bool> read_whole(body.parameters.size());
-  std::vector<int32_t> parameter_of(body.instruction_count, kNone);  // also through bitcasts
-  for (size_t p = 0; p < body.parameters.size(); ++p) {
-    parameter_of[body.parameters[p] - body.first_instruction] = static_cast<int32_t>(p);
+void CostAnalysis::AddReads(const Computation& computation, Body& body) const {
+  const size_t parameters = computation.parameters.size();
+  body.read.resize(parameters);
+  body.reads_whole.resize(parameters);
+  std::vector<bool> read_once(parameters);
+  // also through bitcasts
+  std::vector<int32_t> parameter_of(computation.instruction_count, kNone);
+  for (size_t p = 0; p < parameters; ++p) {
+    parameter_of[computation.parameters[p] - computation.first_instruction] =
+        static_cast<int32_t>(p);
   }
-  for (int32_t i = 0; i < body.instruction_count; ++i) {
-    const int32_t user = body.first_instruction + i;
+  for (int32_t i = 0; i < computation.instruction_count; ++i) {
+    const int32_t user = computation.first_instruction + i;
     const std::string& opcode = module_.instruction(user).proto->opcode();
     const absl::Span<const int32_t> operands = module_.operands(user);
     for (size_t k = 0; k < operands.size(); ++k) {
-      const int32_t p = parameter_of[operands[k] - body.first_instruction];
+      const int32_t p = parameter_of[operands[k] - computation.first_instruction];
       if (p == kNone) continue;
-      int64_t& sum = read[p];
-      const bool part =
-          k == 0 && (opcode == "slice" || opcode == "dynamic-slice" ||
-                     opcode == "dynamic-update-slice" || opcode == "gather" || opcode == "scatter");
+      const bool part = TouchesPart(opcode, k);
       if (opcode == "bitcast" && module_.arrays(user).size() == 1) {
         parameter_of[i] = p;
-      } else if (part || opcode == "fusion" || opcode == "broadcast" || opcode == "reshape") {
-        sum = AddBytes(sum, Read(user, k));
-      } else {
-        read_whole[p] = true;
+        continue;
       }
+      if (part || opcode == "fusion" || opcode == "broadcast" || opcode == "reshape") {
+        body.read[p] = AddBytes(body.read[p], Read(user, k));
+      } else {
+        read_once[p] = true;
+      }
+      if (!part) body.reads_whole[p] = body.reads_whole[p] || ReadsWhole(user, k);
     }
-    if (user == body.root && parameter_of[i] != kNone) {
-      read_whole[parameter_of[i]] = true;
-    }
+    if (user == computation.root && parameter_of[i] != kNone) read_once[parameter_of[i]] = true;
   }
-  // XLA:TPU counts nothing that a custom fusion at the root of another reads.
-  if (IsCustomFusion(*module_.instruction(body.root).proto))
-    return std::vector<int64_t>(read.size());
-  for (size_t p = 0; p < read.size(); ++p) {
-    if (read_whole[p]) read[p] = AddBytes(read[p], Bytes(body.parameters[p]));
+  for (size_t p = 0; p < parameters; ++p) {
+    if (!read_once[p]) continue;
+    body.read[p] = AddBytes(body.read[p], Bytes(computation.parameters[p]));
+    body.reads_whole[p] = true;
   }
-  return read;
+}
+
+bool CostAnalysis::ReadsWhole(int32_t instruction, size_t operand) const {
+  const std::string& opcode = module_.instruction(instruction).proto->opcode();
+  if (opcode != "fusion") return opcode != "tuple" && !TouchesPart(opcode, operand);
+  const Body* body = Called(instruction);
+  return body == nullptr || operand >= body->reads_whole.size() || body->reads_whole[operand];
 }
 
 int64_t CostAnalysis::Read(int32_t instruction, size_t operand) const {
@@ -244,7 +280,8 @@ std::vector<int64_t> CostAnalysis::Written(int32_t instruction) const {
   const absl::Span<const Array> arrays = module_.arrays(instruction);
   std::vector<int64_t> written;
   written.reserve(arrays.size());
-  for (const Array& array : arrays) written.push_back(array.size_bytes);
+  for (size_t k = 0; k < arrays.size(); ++k)
+    written.push_back(IsWorkspace(module_, instruction, k) ? 0 : arrays[k].size_bytes);
   const absl::Span<const int32_t> operands = module_.operands(instruction);
   if (opcode == "dynamic-update-slice" && operands.size() > 1 && arrays.size() == 1) {
     written[0] = Bytes(operands[1]);
@@ -265,7 +302,6 @@ std::vector<int64_t> CostAnalysis::Written(int32_t instruction) const {
 // element by element.
 std::vector<int64_t> CostAnalysis::WrittenByRoot(int32_t root) const {
   root = ThroughBitcasts(root);
-  if (IsCustomFusion(*module_.instruction(root).proto)) return {};
   if (module_.instruction(root).proto->opcode() != "tuple") return Written(root);
   std::vector<int64_t> written;
   for (const int32_t element : module_.operands(root)) {

@@ -31,7 +31,9 @@ struct Work {
 // - Arrays have their size on the chip, with padding. Those in a tuple that is an operand count.
 // - An instruction reads all indices that it has as operands of their own.
 // - Inside fusions, bitcasts are looked through, a gather or scatter counts as it does outside, and
-//   constants are part of the code.
+//   constants are part of the code. XLA counts nothing that a custom fusion at the root of another
+//   reads.
+// - The workspaces of calls of other back ends' libraries (library_calls.h) count nothing.
 // arithmetic.h has more of operations. docs/results/numbers.md compares them.
 class CostAnalysis {
  public:
@@ -40,21 +42,29 @@ class CostAnalysis {
   // Zero for while, conditional and call: what they run is on the time axis itself.
   Work Of(int32_t instruction) const;
 
-  // The bytes that an instruction without a price is taken to move: what it writes (only the update
-  // if it updates in place), and never more than its arrays hold.
+  // The bytes that an instruction without a price is taken to move, there and back: what it writes
+  // (only the update if it updates in place), never more than its arrays hold, or half of what it
+  // reads whole and writes, if that is more. Small operands count nothing.
   int64_t MovedBytes(int32_t instruction) const;
+
+  // What a computation reads and writes, and does, if it runs once as the program would run it, or
+  // beside it.
+  int64_t BytesOfRun(int32_t computation) const;
+  Operations OperationsOfRun(int32_t computation) const { return bodies_[computation].operations; }
 
  private:
   // One run of a computation, as the body of a fusion or applied by another instruction.
   struct Body {
-    std::vector<int64_t> read;     // by parameter
-    std::vector<int64_t> written;  // by array of the root; empty: all are written in full
-    int64_t moved = 0;             // as MovedBytes counts, if a fusion has this body
+    std::vector<int64_t> read;      // by parameter
+    std::vector<bool> reads_whole;  // by parameter: whether something reads all of it
+    std::vector<int64_t> written;   // by array of the root; empty: all are written in full
+    int64_t moved = 0;              // as MovedBytes counts, if a fusion has this body
     Operations operations;
   };
   Body Describe(const Computation& computation) const;
   bool IsBitcast(int32_t transpose) const;
-  std::vector<int64_t> Reads(const Computation& body) const;
+  void AddReads(const Computation& computation, Body& body) const;
+  bool ReadsWhole(int32_t instruction, size_t operand) const;
   int64_t Read(int32_t instruction, size_t operand) const;
   int64_t GatheredBytes(int32_t gather) const;
   int64_t ScatteredBytes(int32_t scatter, size_t operand, int32_t updates) const;

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/arithmetic.h"
+#include "mallocgame/hlo/async_work.h"
 #include "mallocgame/hlo/collectives.h"
 #include "mallocgame/hlo/cost_analysis.h"
 #include "mallocgame/hlo/cost_bits.h"
@@ -231,20 +233,65 @@ class Pooling {
   absl::flat_hash_map<int32_t, int32_t> pool_of_structure_;
 };
 
-// The time of an instruction at the full rate of the chip. Prices would tell more, but then a wait
-// would change with what else was compiled.
-int64_t ComputePs(const InstructionCost& cost, const Hardware& hardware) {
+int64_t RatePs(int64_t count, int64_t per_second) {
   __extension__ using Int128 = __int128;
   constexpr Int128 kPsPerSecond = 1'000'000'000'000, kMostPs = Int128{1} << 60;
-  const Int128 ps = Int128{cost.flops} * kPsPerSecond / hardware.flops_per_second;
-  return static_cast<int64_t>(std::min(ps, kMostPs));
+  return static_cast<int64_t>(std::min(Int128{count} * kPsPerSecond / per_second, kMostPs));
 }
 
-// Adds the waits for links between chips, and for the host.
+// What runs beside the program and has no price of the compiler, with its time by the roofline.
+// Transfers between chips and with the host have a time of their own.
+std::vector<TimedTransfer> TimedAsyncWork(const CostImportContext& context,
+                                          const CostAnalysis& analysis,
+                                          const Collectives* collectives,
+                                          absl::Span<const TimedTransfer> host,
+                                          const CostData& data) {
+  std::vector<TimedTransfer> timed;
+  for (const AsyncWork& work : AsyncWorkOf(context.module, context.schedule, analysis)) {
+    const auto begins_here = [&](const TimedTransfer& t) { return t.begin == work.begin; };
+    if (collectives != nullptr && collectives->Transfers(work.begin)) continue;
+    if (std::any_of(host.begin(), host.end(), begins_here)) continue;
+    if (data.instructions[work.begin].pool >= 0) continue;
+    const Hardware& chip = context.hardware;
+    timed.push_back(
+        {work.begin, work.end,
+         std::max({RatePs(work.bytes, chip.main_bytes_per_second),
+                   RatePs(work.operations.flops, chip.flops_per_second),
+                   RatePs(work.operations.transcendentals, chip.transcendentals_per_second)})});
+  }
+  return timed;
+}
+
+// Counts what has no time of its own, or less than it takes.
+void CountUnknown(const CostImportContext& context, bool has_prices, const CostData& data,
+                  ImportSummary& summary) {
+  const Module& module = context.module;
+  for (size_t tick = 0; tick < context.schedule.ticks.size(); ++tick) {
+    const Schedule::Entry& entry = context.schedule.ticks[tick];
+    if (entry.kind != InstructionKind::kOrdinary) continue;
+    const int32_t i = entry.instruction;
+    summary.host_computations += RunsOnHost(module, i) ? 1 : 0;
+    // What has a price, or counts as unpriced, is known or told.
+    summary.opaque_calls += !has_prices && !RunsOnHost(module, i) && IsOpaque(module, i) ? 1 : 0;
+    if (module.instruction(i).proto->opcode() != "async-start" || RunsOnHost(module, i) ||
+        data.instructions[tick].pool >= 0)
+      continue;
+    for (const int32_t wrapped : module.called(i)) {
+      const Computation& computation = module.computation(wrapped);
+      for (int32_t k = 0; k < computation.instruction_count; ++k)
+        summary.opaque_calls += IsOpaque(module, computation.first_instruction + k) ? 1 : 0;
+    }
+  }
+}
+
+// Adds the waits for links between chips, for the host, and for what runs beside the program.
 void AddWaits(const CostImportContext& context, const Collectives* collectives,
-              absl::Span<const TimedTransfer> host, CostData& data) {
+              absl::Span<const TimedTransfer> host, absl::Span<const TimedTransfer> beside,
+              CostData& data) {
+  // The time at the full rate of the chip. Prices would tell more, but then a wait would change
+  // with what else was compiled.
   const auto least_ps = [&](Tick tick) {
-    return ComputePs(data.instructions[tick], context.hardware);
+    return RatePs(data.instructions[tick].flops, context.hardware.flops_per_second);
   };
   const auto add = [&](absl::Span<const int64_t> waits) {
     for (size_t tick = 0; tick < waits.size(); ++tick)
@@ -252,21 +299,22 @@ void AddWaits(const CostImportContext& context, const Collectives* collectives,
   };
   if (collectives != nullptr) add(collectives->Waits(*context.links, least_ps));
   add(TransferWaits(host, data.instructions.size(), least_ps));
+  add(TransferWaits(beside, data.instructions.size(), least_ps));
 }
 
 }  // namespace
 
 absl::StatusOr<ImportSummary> BuildCost(const CostImportContext& context, ProgramData& data) {
   const CostAnalysis analysis(context.module);
-  std::optional<Collectives> collectives;
-  if (context.links) collectives.emplace(context.module, context.schedule);
+  const Collectives found(context.module, context.schedule);
+  const Collectives* const collectives = context.links ? &found : nullptr;
   for (size_t tick = 0; tick < context.schedule.ticks.size(); ++tick) {
     const Schedule::Entry& entry = context.schedule.ticks[tick];
     if (entry.kind != InstructionKind::kOrdinary) continue;
     InstructionCost& cost = data.cost.instructions[tick];
     AddRoofline(context.module, analysis, entry.instruction, cost);
     // What else a fusion does moves its arrays.
-    if (collectives && collectives->Transfers(static_cast<Tick>(tick)) &&
+    if (collectives != nullptr && collectives->Transfers(static_cast<Tick>(tick)) &&
         context.module.instruction(entry.instruction).proto->opcode() != "fusion") {
       SetNoneAccessed(cost.operands);
       SetNoneAccessed(cost.outputs);
@@ -279,16 +327,26 @@ absl::StatusOr<ImportSummary> BuildCost(const CostImportContext& context, Progra
     MG_ASSIGN_OR_RETURN(const PriceTable table, ReadPrices(context));
     Pooling pooling(context, data);
     MG_RETURN_IF_ERROR(pooling.AddRows(table));
-    pooling.Price(analysis, collectives ? &*collectives : nullptr);
+    pooling.Price(analysis, collectives);
     summary = pooling.summary();
   }
-  if (collectives) {
-    for (Tick tick = 0; tick < static_cast<Tick>(context.schedule.ticks.size()); ++tick)
-      summary.modelled_instructions += collectives->Transfers(tick) ? 1 : 0;
+  for (Tick tick = 0; tick < static_cast<Tick>(context.schedule.ticks.size()); ++tick) {
+    if (!found.Transfers(tick)) continue;
+    if (collectives != nullptr) {
+      ++summary.modelled_instructions;
+    } else if (data.cost.instructions[tick].pool < 0) {
+      const HloInstructionProto& proto =
+          *context.module.instruction(context.schedule.ticks[tick].instruction).proto;
+      summary.linkless_collectives += absl::EndsWith(proto.opcode(), "-done") ? 0 : 1;
+    }
   }
-  const std::vector<TimedTransfer> host = HostTransfers(context.module, context.schedule);
+  const std::vector<TimedTransfer> host = HostTransfers(context.module, context.schedule),
+                                   beside = TimedAsyncWork(context, analysis, collectives, host,
+                                                           data.cost);
   summary.host_transfers = std::ssize(host);
-  AddWaits(context, collectives ? &*collectives : nullptr, host, data.cost);
+  summary.async_computations = std::ssize(beside);
+  CountUnknown(context, data.cost.kind == CostKind::kProfile, data.cost, summary);
+  AddWaits(context, collectives, host, beside, data.cost);
   return summary;
 }
 

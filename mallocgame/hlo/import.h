@@ -45,12 +45,17 @@ struct ImportInput {
 };
 
 struct ImportSummary {
-  int64_t priced_instructions = 0;       // instructions with a pool of prices from the compiler
-  int64_t unpriced_instructions = 0;     // instructions that cost 2 x the bytes they move instead
-  int64_t modelled_instructions = 0;     // instructions that transfer between chips, over Links
-  int64_t host_transfers = 0;            // transfers between the host and the chip
-  int64_t kernels = 0;                   // kernels without a price, which the roofline prices
-  int64_t kernels_without_estimate = 0;  // those of them whose authors gave no cost_estimate
+  int64_t priced_instructions = 0;    // instructions with a pool of prices from the compiler
+  int64_t unpriced_instructions = 0;  // instructions that cost 2 x the bytes they move instead
+  int64_t modelled_instructions = 0;  // instructions that transfer between chips, over Links
+  int64_t host_transfers = 0;         // transfers between the host and the chip
+  int64_t host_computations = 0;      // what the host computes, at no time but its transfers'
+  // computations, and copies within main memory, that run beside the program
+  int64_t async_computations = 0;
+  // custom calls of which nothing is known but their arrays, which the roofline prices
+  int64_t opaque_calls = 0;
+  // collectives that move no more than their arrays, as nothing is known of the links
+  int64_t linkless_collectives = 0;
   int64_t pools = 0;
   int64_t rows = 0;              // prices in all pools
   int64_t conflicting_rows = 0;  // prices dropped for another of the same placement and pool
@@ -75,6 +80,8 @@ struct Imported {
 // - A transfer between chips takes as long as the links need (hlo/links.h). Where nothing is known
 //   of the links it is priced like other instructions.
 // - A transfer between the host and the chip takes as long as PCIe needs (hlo/host_transfers.h).
+// - What an async-start wraps has the roofline of its instructions, with their arrays in main
+//   memory. It runs beside the program until its end waits for it (hlo/async_work.h).
 // A loop gets fewer trips than it has where a run would take longer than RunFits() allows
 // (program/cost_model.h). A computation that is called from several places is copied
 // (hlo/call_graph.h).

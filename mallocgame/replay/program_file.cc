@@ -35,6 +35,10 @@ absl::StatusOr<ProgramFile> FromWire(const replay::ProgramFile& wire) {
   file.rows = wire.rows();
   file.unknown_trip_counts = wire.unknown_trip_counts();
   file.host_transfers = wire.host_transfers();
+  file.host_computations = wire.host_computations();
+  file.async_computations = wire.async_computations();
+  file.opaque_calls = wire.opaque_calls();
+  file.linkless_collectives = wire.linkless_collectives();
   file.unscheduled_computations = wire.unscheduled_computations();
   file.profile_names_unmatched = wire.profile_names_unmatched();
   return file;
@@ -58,6 +62,10 @@ std::string SerializeProgramFile(const ProgramFile& file) {
   wire.set_rows(file.rows);
   wire.set_unknown_trip_counts(file.unknown_trip_counts);
   wire.set_host_transfers(file.host_transfers);
+  wire.set_host_computations(file.host_computations);
+  wire.set_async_computations(file.async_computations);
+  wire.set_opaque_calls(file.opaque_calls);
+  wire.set_linkless_collectives(file.linkless_collectives);
   wire.set_unscheduled_computations(file.unscheduled_computations);
   wire.set_profile_names_unmatched(file.profile_names_unmatched);
   return PackFile(FileKind::kProgram, replay::SerializeMessage(wire));

@@ -32,6 +32,10 @@ struct ProgramFile {
   int64_t rows = 0;
   int64_t unknown_trip_counts = 0;
   int64_t host_transfers = 0;
+  int64_t host_computations = 0;
+  int64_t async_computations = 0;
+  int64_t opaque_calls = 0;
+  int64_t linkless_collectives = 0;
   int64_t unscheduled_computations = 0;
   int64_t profile_names_unmatched = 0;
 };

@@ -129,7 +129,7 @@ TEST_CASE("a gather and a scatter move whole tiles, a reshape that pads counts w
   CHECK(WorkOf(m, "flat").read == Bytes{kTile});
 }
 
-TEST_CASE("a custom fusion at the root of another reads nothing and writes all") {
+TEST_CASE("a custom fusion at the root of another reads and writes what it does by itself") {
   for (const char* const kind : {"kCustom", "kLoop"}) {
     ModuleText m;
     m.Computation("inner", true);
@@ -149,11 +149,35 @@ TEST_CASE("a custom fusion at the root of another reads nothing and writes all")
     m.Add("at = s32[] parameter()");
     m.Add("mine = f32[100] copy(p)");
     m.Add("fusion = f32[100] fusion(mine, update, at)", "fusion_kind: 'kCustom'", {"outer"});
-    const bool custom = kind == std::string("kCustom");
-    CHECK(WorkOf(m, "fusion").read == (custom ? Bytes{0, 0, 0} : Bytes{0, 40, 4}));
-    CHECK(WorkOf(m, "fusion").written == (custom ? Bytes{400} : Bytes{40}));
+    CHECK(WorkOf(m, "fusion").read == Bytes{0, 40, 4});
+    CHECK(WorkOf(m, "fusion").written == Bytes{40});
     CHECK(MovedBytes(m, "fusion") == 40);
   }
+}
+
+TEST_CASE("without a price an instruction moves what it reads whole, if that is more") {
+  ModuleText m;
+  m.Computation("add", true)
+      .Add("a = f32[] parameter()")
+      .Add("b = f32[] parameter()")
+      .Add("s = f32[] add(a, b)");
+  m.Computation("fused", true)
+      .Add("q = f32[10000] parameter()")
+      .Add("table = f32[10000] parameter()")
+      .Add("at = s32[] parameter()")
+      .Add("z = f32[] constant()")
+      .Add("part = f32[100] dynamic-slice(table, at)")
+      .Add("few = f32[100] reduce(q, z)", "", {"add"})
+      .Add("both = f32[100] add(part, few)");
+  m.Computation("main")
+      .Add("p = f32[10000] parameter()")
+      .Add("i = s32[] parameter()")
+      .Add("zero = f32[] constant()")
+      .Add("sum = f32[] reduce(p, zero)", "", {"add"})
+      .Add("f = f32[100] fusion(p, p, i)", "fusion_kind: 'kLoop'", {"fused"})
+      .Add("r = (f32[], f32[100]) tuple(sum, f)");
+  CHECK(MovedBytes(m, "sum") == (40000 + 4) / 2);
+  CHECK(MovedBytes(m, "f") == (40000 + 400) / 2);
 }
 
 TEST_CASE("a reduction runs its computation, whose work is added") {

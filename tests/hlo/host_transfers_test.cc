@@ -46,6 +46,39 @@ TEST_CASE("an asynchronous copy from the host goes on until its end") {
   CHECK(transfers[0].ps == kPs);
 }
 
+TEST_CASE("what the host computes gets its operands and gives its results over PCIe") {
+  ModuleText m;
+  m.Computation("adam", true)
+      .Add(std::string("g = ") + kChip + " parameter()")
+      .Add(std::string("h = ") + kHost + " parameter()")
+      .Add(std::string("s = ") + kChip + " add(g, h)");
+  m.Computation("main")
+      .Add(std::string("x = ") + kChip + " parameter()")
+      .Add(std::string("w = ") + kHost + " parameter()")
+      .Add(std::string("start = ((") + kChip + ", " + kHost + "), " + kChip +
+               ", u32[]) async-start(x, w)",
+           "async_execution_thread: 'host'", {"adam"})
+      .Add(std::string("a = ") + kChip + " negate(x)")
+      .Add(std::string("done = ") + kChip + " async-done(start)")
+      .Add(std::string("r = ") + kChip + " add(a, done)");
+  const std::vector<TimedTransfer> transfers = TransfersOf(m);
+  REQUIRE(transfers.size() == 2);  // What lies on the host already needs none.
+  for (const TimedTransfer& transfer : transfers) {
+    CHECK(transfer.begin == 2);
+    CHECK(transfer.end == 4);
+    CHECK(transfer.ps == kPs);
+  }
+  const std::string bytes = m.Bytes();
+  ImportInput input;
+  input.module = bytes;
+  const auto imported = ImportHlo(input, UnitHardware());
+  REQUIRE(imported.ok());
+  CHECK(imported->summary.host_transfers == 2);
+  CHECK(imported->summary.host_computations == 1);
+  CHECK(imported->summary.async_computations == 0);
+  CHECK(imported->program->cost().instructions[4].link_ps == 2 * kPs - 300 * 1024);
+}
+
 TEST_CASE("of a slice of an array on the host, and of an update there, the part moves") {
   ModuleText m;
   m.Computation("wrapped", true)

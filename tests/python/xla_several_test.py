@@ -127,7 +127,9 @@ def test_a_dump_of_it_is_read_by_the_command(captured, run, tmp_path):
     command = ("xla", "capture", dump, "-o", tmp_path / "read", "--target")
     said = run(*command, TARGET)
     assert said.returncode == 0, said.stderr
-    modelled = "µs are waits for links between chips and for the host, which are modelled"
+    modelled = (
+        "µs are waits for links between chips, for the host and for what runs beside the program"
+    )
     assert modelled in said.stdout
     refused = run(*command, "tpu_v5e")
     assert refused.returncode != 0

@@ -150,12 +150,14 @@ TEST_CASE("a program file keeps which instructions are kernels") {
   file.program = *program;
   file.kernels = 2;
   file.kernels_without_estimate = 1;
+  file.host_computations = 3;
   file.xla_plan.reset();
   const auto back = ParseProgramFile(SerializeProgramFile(file));
   REQUIRE(back.ok());
   CheckSame(file, *back);
   CHECK(back->kernels == 2);
   CHECK(back->kernels_without_estimate == 1);
+  CHECK(back->host_computations == 3);
   CHECK(back->program->cost().instructions.back().kernel);
 }
 

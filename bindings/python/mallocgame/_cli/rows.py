@@ -172,15 +172,25 @@ def program_row(program: mg.Program, name: str) -> Row:
     }
 
 
+_ASSUMED = ("unscheduled_computations",)
+# What costs nothing, or less than it takes, because the module doesn't say more.
+_NOT_COUNTED = {
+    "host_computations": "Parts that the host computes, of which only the transfers count",
+    "opaque_calls": "Custom calls that nothing is known of, so that only their arrays count",
+    "linkless_collectives": "Collectives over links that nothing is known of, so that only their "
+    "arrays count",
+}
+
+
 def assumed_row(program: mg.Program) -> Row:
-    """What the import had to assume, as the module doesn't say it."""
+    """What the import had to assume or to leave out, as the module doesn't say it."""
     names, loops = program.instruction_names, program.loops
     return {
         "unknown_trips": [
             {"loop": names[loop["entry"]], "trips": int(loop["trips"])}
             for loop in loops[~loops["trips_known"]]
         ],
-        "unscheduled_computations": program.counts["unscheduled_computations"],
+        **{name: program.counts[name] for name in (*_ASSUMED, *_NOT_COUNTED)},
     }
 
 
@@ -200,6 +210,7 @@ def assumed_sentences(row: Row) -> list[str]:
             f"{row['unscheduled_computations']} computations have no schedule, so their "
             "instructions run in the order in which they stand in the module (--schedule)."
         )
+    sentences += [f"{what}: {row[name]}." for name, what in _NOT_COUNTED.items() if row[name]]
     return sentences
 
 

@@ -4,14 +4,7 @@ import argparse
 
 from mallocgame._calibration import error_sentence
 from mallocgame._cli import console, parser, xla_tune
-from mallocgame._cli.rows import (
-    Row,
-    assumed_row,
-    assumed_sentences,
-    plan_row,
-    print_json,
-    reference,
-)
+from mallocgame._cli.rows import Row, plan_row, print_json, reference
 from mallocgame._cli.xla_shared import (
     SOURCE,
     add_compiler,
@@ -22,7 +15,7 @@ from mallocgame._cli.xla_shared import (
     emitted_row,
     invalid_sentence,
     modelled_row,
-    modelled_sentence,
+    modelled_sentences,
     note_sentence,
     open_compiler,
     print_latencies,
@@ -122,7 +115,6 @@ def _capture(options: argparse.Namespace) -> int:
         "folder": options.output,
         "versions": captured.versions,
         "note": note,
-        **assumed_row(program),
     }
     if options.json:
         return print_json(row)
@@ -131,7 +123,7 @@ def _capture(options: argparse.Namespace) -> int:
         f"all in main {console.microseconds(row['all_main_ps'])} µs, "
         f"XLA {console.microseconds(row['default_ps'])} µs"
     )
-    said = (invalid_sentence(row), *assumed_sentences(row), modelled_sentence(row), note)
+    said = (invalid_sentence(row), *modelled_sentences(row), note)
     for sentence in said:
         if sentence is not None:
             console.print_line(sentence)
@@ -181,7 +173,7 @@ def _check(options: argparse.Namespace) -> int:
         estimate,
         invalid_sentence(row),
         unpriced,
-        modelled_sentence(row),
+        *modelled_sentences(row),
         note_sentence(),
     ):
         if sentence is not None:

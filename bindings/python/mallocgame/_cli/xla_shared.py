@@ -7,7 +7,7 @@ import os
 
 from mallocgame._calibration import error_sentence
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import Reference, Row, plan_row, reference
+from mallocgame._cli.rows import Reference, Row, assumed_row, assumed_sentences, plan_row, reference
 from mallocgame._core import Plan, Program, Report, simulate
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, capture_dump, is_capture, load_capture
@@ -106,7 +106,9 @@ def capture_source(
     if os.path.isdir(source):
         if is_capture(source):
             loaded = load_capture(source)
-            if loaded.target != compiler.target:
+            # A capture keeps its own options, so they needn't be given again.
+            own = loaded.target if given else dataclasses.replace(loaded.target, given_options=())
+            if own != compiler.target:
                 raise InvalidInputError(
                     f"{source}: captured for {loaded.target}, the target is {compiler.target}"
                 )
@@ -203,7 +205,7 @@ def print_latencies(row: Row, captured: Capture) -> None:
         console.print_line(error_sentence(row["hardware"]))
     if row["speedup_of"] != WHOLE:
         console.print_line(f"The speed-up is of {row['speedup_of']}.")
-    said = (invalid_sentence(row), unpriced_sentence(captured), modelled_sentence(row))
+    said = (invalid_sentence(row), unpriced_sentence(captured), *modelled_sentences(row))
     for sentence in (*said, note_sentence()):
         if sentence is not None:
             console.print_line(sentence)
@@ -214,30 +216,48 @@ def invalid_sentence(row: Row) -> str | None:
     return None if row["xla_invalid"] is None else Reference(None, row["xla_invalid"]).sentence
 
 
+_MODELLED = (
+    "unpriced_instructions",
+    "host_transfers",
+    "async_computations",
+    "kernels",
+    "kernels_without_estimate",
+)
+
+
 def modelled_row(program: Program, xla: Report) -> Row:
-    """What XLA's default takes, and what of it is modelled, for --json and modelled_sentence()."""
+    """What XLA's default takes, and what of it the compiler hasn't priced.
+
+    It is for --json and modelled_sentences().
+    """
     return {
         "default_ps": xla.latency_ps,
         "default_cold_ps": xla.latency_cold_ps,
         "modelled_ps": xla.modelled_ps,
         "kernel_ps": xla.kernel_ps,
-        "host_transfers": program.counts["host_transfers"],
-        "kernels": program.counts["kernels"],
-        "kernels_without_estimate": program.counts["kernels_without_estimate"],
+        "unpriced_ps": xla.unpriced_ps,
+        **{name: program.counts[name] for name in _MODELLED},
+        **assumed_row(program),
     }
 
 
-def modelled_sentence(row: Row) -> str | None:
-    """Says how much of XLA's plan is a model of links or kernels; None: nothing is."""
+def modelled_sentences(row: Row) -> list[str]:
+    """Says how much of XLA's plan the compiler hasn't priced, and what was assumed or left out."""
     whole = f"of {console.microseconds(row['default_ps'])} µs are"
-    sentences = []
+    sentences = assumed_sentences(row)
     if row["modelled_ps"]:
         sentences.append(
-            f"{console.microseconds(row['modelled_ps'])} {whole} waits for links between chips "
-            "and for the host, which are modelled and not priced by the compiler."
+            f"{console.microseconds(row['modelled_ps'])} {whole} waits for links between chips, "
+            "for the host and for what runs beside the program, which are modelled and not priced "
+            "by the compiler."
         )
     if row["host_transfers"]:
         sentences.append(f"Transfers between the host and the chip: {row['host_transfers']}.")
+    if row["unpriced_instructions"]:
+        sentences.append(
+            f"{console.microseconds(row['unpriced_ps'])} {whole} {row['unpriced_instructions']} "
+            "instructions that the compiler hasn't priced, which take the time of their bytes."
+        )
     if row["kernels"]:
         sentences.append(
             f"{console.microseconds(row['kernel_ps'])} {whole} kernels, which are modelled and "
@@ -248,7 +268,7 @@ def modelled_sentence(row: Row) -> str | None:
             f"{row['kernels_without_estimate']} of {row['kernels']} kernels have no cost_estimate, "
             "so only the bytes of their arrays count; give pallas_call a cost_estimate."
         )
-    return " ".join(sentences) or None
+    return sentences
 
 
 def unpriced_sentence(captured: Capture) -> str | None:

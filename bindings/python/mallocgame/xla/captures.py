@@ -67,7 +67,8 @@ class Capture:
             self.before,
             assigned=self.assigned,
             priced=self.priced,
-            profile=profile_of(self.prices) if self.prices else None,
+            # Also of no prices: what has none is then counted as such.
+            profile=None if self.priced and not self.prices else profile_of(self.prices),
             hardware=self.target.hardware,
             name=self.name,
             origin=self.origin,
