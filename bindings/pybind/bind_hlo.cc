@@ -40,6 +40,9 @@ absl::StatusOr<ProgramFile> Import(const ImportInput& input, absl::string_view a
   file.async_computations = imported.summary.async_computations;
   file.opaque_calls = imported.summary.opaque_calls;
   file.linkless_collectives = imported.summary.linkless_collectives;
+  file.unassigned_arrays = imported.summary.unassigned_arrays;
+  file.unassigned_copies = imported.summary.unassigned_copies;
+  file.kept_copies = imported.summary.kept_copies;
   file.unscheduled_computations = imported.summary.unscheduled_computations;
   file.profile_names_unmatched = imported.summary.profile_names_unmatched;
   if (!assigned.empty()) {

@@ -112,6 +112,9 @@ py::dict Counts(const ProgramHandle& handle) {
   counts["async_computations"] = file.async_computations;
   counts["opaque_calls"] = file.opaque_calls;
   counts["linkless_collectives"] = file.linkless_collectives;
+  counts["unassigned_arrays"] = file.unassigned_arrays;
+  counts["unassigned_copies"] = file.unassigned_copies;
+  counts["kept_copies"] = file.kept_copies;
   counts["unscheduled_computations"] = file.unscheduled_computations;
   counts["profile_names_unmatched"] = file.profile_names_unmatched;
   return counts;

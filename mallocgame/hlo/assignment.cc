@@ -15,6 +15,7 @@
 #include "mallocgame/hlo/overlaps.h"
 #include "mallocgame/hlo/plan_reader.h"
 #include "mallocgame/hlo/scratch.h"
+#include "mallocgame/hlo/unassigned_module.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -275,8 +276,9 @@ namespace mallocgame {
 absl::StatusOr<Plan> ReadAssignment(const Program& program, absl::string_view module,
                                     absl::string_view assigned, const Hardware& hardware) {
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> before,
-                      hlo::Module::Parse(module, "module"));
+  MG_ASSIGN_OR_RETURN(const hlo::UnassignedModule unassigned,
+                      hlo::ParseUnassigned(module, hardware.fast_memory_space));
+  const hlo::Module* const before = unassigned.module.get();
   MG_ASSIGN_OR_RETURN(const hlo::Schedule schedule, hlo::Flatten(*before));
   MG_ASSIGN_OR_RETURN(const hlo::BufferTable table, hlo::BuildBuffers(*before, schedule));
   MG_RETURN_IF_ERROR(hlo::CheckMadeOf(program, *before, schedule, table));

@@ -17,6 +17,7 @@
 #include "mallocgame/hlo/schedule.h"
 #include "mallocgame/hlo/scratch.h"
 #include "mallocgame/hlo/shape_size.h"
+#include "mallocgame/hlo/unassigned_module.h"
 #include "mallocgame/hlo/window.h"
 #include "mallocgame/program/cost_model.h"
 
@@ -68,8 +69,7 @@ void KeepResultsInMain(const hlo::Module& module, const hlo::Schedule& schedule,
 }
 
 absl::Status CheckFits(const hlo::Module& module, const Hardware& hardware) {
-  absl::Status status = hlo::CheckFastMemorySpace(module, hardware.fast_memory_space);
-  if (status.ok()) status = hlo::CheckBeforeAssignment(module, hardware.fast_memory_space);
+  const absl::Status status = hlo::CheckFastMemorySpace(module, hardware.fast_memory_space);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat("module: ", status.message()));
 }
@@ -93,8 +93,9 @@ absl::StatusOr<std::shared_ptr<const Program>> WithinTime(ProgramData data,
 absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& hardware,
                                    const ImportOptions& options) {
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> module,
-                      hlo::Module::Parse(input.module, "module"));
+  MG_ASSIGN_OR_RETURN(const hlo::UnassignedModule unassigned,
+                      hlo::ParseUnassigned(input.module, hardware.fast_memory_space));
+  const hlo::Module* const module = unassigned.module.get();
   MG_RETURN_IF_ERROR(hlo::CheckOpcodes(*module));
   MG_RETURN_IF_ERROR(CheckFits(*module, hardware));
   MG_ASSIGN_OR_RETURN(
@@ -129,6 +130,9 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   for (const Loop& loop : imported.program->loops())
     imported.summary.unknown_trip_counts += loop.trips_known ? 0 : 1;
   imported.summary.unscheduled_computations = schedule.unscheduled_computations;
+  imported.summary.unassigned_arrays = unassigned.arrays;
+  imported.summary.unassigned_copies = unassigned.copies;
+  imported.summary.kept_copies = unassigned.kept_copies;
   return imported;
 }
 

@@ -36,7 +36,7 @@ struct ImportOptions {
 // instructions tie them together.
 struct ImportInput {
   // A module from before memory space assignment, as an HloProto, HloModuleProto,
-  // HloModuleProtoWithConfig or HloSnapshot.
+  // HloModuleProtoWithConfig or HloSnapshot. One from after it is brought back to main memory.
   absl::string_view module;
   // modules from after code generation, with estimated cycles; may be empty
   std::vector<absl::string_view> priced;
@@ -56,6 +56,14 @@ struct ImportSummary {
   int64_t opaque_calls = 0;
   // collectives that move no more than their arrays, as nothing is known of the links
   int64_t linkless_collectives = 0;
+  // of a module from after memory space assignment (hlo/unassigned_module.h): results that were
+  // brought back to main memory, copies between the memories that were taken out, and those that
+  // stay within main memory
+  int64_t unassigned_arrays = 0;
+  int64_t unassigned_copies = 0;
+  int64_t kept_copies = 0;
+  int64_t kernels = 0;                   // kernels without a price, which the roofline prices
+  int64_t kernels_without_estimate = 0;  // those of them whose authors gave no cost_estimate
   int64_t pools = 0;
   int64_t rows = 0;              // prices in all pools
   int64_t conflicting_rows = 0;  // prices dropped for another of the same placement and pool
@@ -85,9 +93,9 @@ struct Imported {
 // A loop gets fewer trips than it has where a run would take longer than RunFits() allows
 // (program/cost_model.h). A computation that is called from several places is copied
 // (hlo/call_graph.h).
-// InvalidArgument names what is wrong, and where: damaged or contradictory input, a module from
-// after memory space assignment, prices of another program (the module lacks most of the
-// instructions that have prices) or of other hardware (the modules use another memory space).
+// InvalidArgument names what is wrong, and where: damaged or contradictory input, prices of another
+// program (the module lacks most of the instructions that have prices) or of other hardware (the
+// modules use another memory space).
 absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& hardware,
                                    const ImportOptions& options = {});
 

@@ -39,6 +39,9 @@ absl::StatusOr<ProgramFile> FromWire(const replay::ProgramFile& wire) {
   file.async_computations = wire.async_computations();
   file.opaque_calls = wire.opaque_calls();
   file.linkless_collectives = wire.linkless_collectives();
+  file.unassigned_arrays = wire.unassigned_arrays();
+  file.unassigned_copies = wire.unassigned_copies();
+  file.kept_copies = wire.kept_copies();
   file.unscheduled_computations = wire.unscheduled_computations();
   file.profile_names_unmatched = wire.profile_names_unmatched();
   return file;
@@ -66,6 +69,9 @@ std::string SerializeProgramFile(const ProgramFile& file) {
   wire.set_async_computations(file.async_computations);
   wire.set_opaque_calls(file.opaque_calls);
   wire.set_linkless_collectives(file.linkless_collectives);
+  wire.set_unassigned_arrays(file.unassigned_arrays);
+  wire.set_unassigned_copies(file.unassigned_copies);
+  wire.set_kept_copies(file.kept_copies);
   wire.set_unscheduled_computations(file.unscheduled_computations);
   wire.set_profile_names_unmatched(file.profile_names_unmatched);
   return PackFile(FileKind::kProgram, replay::SerializeMessage(wire));

@@ -36,6 +36,9 @@ struct ProgramFile {
   int64_t async_computations = 0;
   int64_t opaque_calls = 0;
   int64_t linkless_collectives = 0;
+  int64_t unassigned_arrays = 0;
+  int64_t unassigned_copies = 0;
+  int64_t kept_copies = 0;
   int64_t unscheduled_computations = 0;
   int64_t profile_names_unmatched = 0;
 };

@@ -235,3 +235,58 @@ def test_a_loop_that_never_runs_is_played_and_costs_nothing(solver):
     moved = 2 * 256 * 256 * 4
     longest = moved / program.hardware.main_bytes_per_second * 1e12 + 1e5
     assert 0 < result.report.latency_ps <= longest
+
+
+def test_text_of_a_compiled_function(tmp_path, run):
+    """It is from after memory space assignment, and has the compiler's prices."""
+    text = tmp_path / "compiled.txt"
+    text.write_text(
+        """HloModule after, is_scheduled=true
+
+ENTRY %e (a: f32[512,512], w: f32[512,512]) -> f32[512,512] {
+  %a = f32[512,512]{1,0:T(8,128)} parameter(0)
+  %w = f32[512,512]{1,0:T(8,128)} parameter(1)
+  %s = (f32[512,512]{1,0:T(8,128)S(1)}, f32[512,512]{1,0:T(8,128)}, u32[]{:S(2)}) copy-start(%w)
+  %b = f32[512,512]{1,0:T(8,128)S(1)} tanh(%a), backend_config={"estimated_cycles":"9000"}
+  %d = f32[512,512]{1,0:T(8,128)S(1)} copy-done(%s)
+  ROOT %c = f32[512,512]{1,0:T(8,128)} add(%b, %d), backend_config={"estimated_cycles":"7000"}
+}
+"""
+    )
+    out = tmp_path / "out.mgp"
+    said = run("import", text, "--priced", text, "--hardware", "tpu_v5e", "-o", out, "--json")
+    assert said.returncode == 0, said.stderr
+    assert "from after memory space assignment. Results brought back" in said.stderr
+    row = json.loads(said.stdout)
+    assert (row["unassigned_arrays"], row["unassigned_copies"], row["kept_copies"]) == (1, 1, 0)
+    program = mg.load_program(out)
+    assert program.instruction_names == ["a", "w", "b", "c"]
+    assert program.counts["priced_instructions"] == 2
+    assert program.counts["eligible_buffers"] == 4
+
+
+def test_work_on_the_host_is_told(tmp_path, run):
+    text = tmp_path / "host.txt"
+    text.write_text(
+        """HloModule host, is_scheduled=true
+
+%called (p: f32[1024,1024]) -> f32[1024,1024] {
+  %p = f32[1024,1024]{1,0} parameter(0)
+  ROOT %n = f32[1024,1024]{1,0} negate(%p)
+}, execution_thread="host"
+
+ENTRY %e (x: f32[1024,1024]) -> f32[1024,1024] {
+  %x = f32[1024,1024]{1,0} parameter(0)
+  %s = ((f32[1024,1024]{1,0}), f32[1024,1024]{1,0}, u32[]) custom-call-start(%x), \
+async_execution_thread="host", custom_call_target="HostExecute", called_computations={%called}
+  ROOT %d = f32[1024,1024]{1,0} custom-call-done(%s)
+}
+"""
+    )
+    said = run("import", text, "--hardware", "tpu_v5e", "-o", tmp_path / "out.mgp")
+    assert "Parts that the host computes, of which only the transfers count: 1." in said.stderr
+    program = mg.load_program(tmp_path / "out.mgp")
+    assert program.counts["host_transfers"] == 2
+    # There and back at 15 GB/s.
+    main_ps = mg.simulate(program, mg.all_main_plan(program)).latency_ps
+    assert main_ps == pytest.approx(2 * (4 << 20) / 15e9 * 1e12, rel=1e-3)

@@ -9,6 +9,7 @@ import random
 import pytest
 from conftest import SOURCE_ROOT
 
+import mallocgame as mg
 from mallocgame._cli import main as cli
 
 HLO = SOURCE_ROOT / "benchmarks/programs/hlo/core"
@@ -127,14 +128,22 @@ def test_other_hardware(refused, option, file):
     )
 
 
-@pytest.mark.parametrize("hardware", ["tpu_v4", "tpu_v5e"])
-def test_module_from_after_assignment(refused, hardware):
-    said = refused(OWN / "post_msa.hlo.pb.gz", "--hardware", hardware)
-    if hardware == "tpu_v4":
-        assert "after memory space assignment" in said
-        assert "after_optimizations_before_buffer_assignment" in said
-    else:
-        assert "compiled for other hardware" in said
+def test_module_from_after_assignment(refused, run, tmp_path):
+    """It is brought back to main memory, which is told, and costs there what it cost before."""
+    after = OWN / "post_msa.hlo.pb.gz"
+    assert "compiled for other hardware" in refused(after, "--hardware", "tpu_v5e")
+    out = tmp_path / "back.mgp"
+    said = run("import", after, "--hardware", "tpu_v4i", "-o", out)
+    assert "is from after memory space assignment" in said.stderr
+    assert "after_optimizations_before_buffer_assignment" in said.stderr
+    before = mg.import_hlo(MODULE, hardware="tpu_v4i")
+    back = mg.load_program(out)
+    assert back.counts["unassigned_arrays"] > 0
+    assert back.counts["unassigned_copies"] > 0
+    assert back.counts["kept_copies"] == 0
+    main_ps = [mg.simulate(p, mg.all_main_plan(p)).latency_ps for p in (before, back)]
+    assert main_ps[0] == main_ps[1]
+    assert back.counts["accesses"] == before.counts["accesses"]
 
 
 def test_unknown_hardware(refused):

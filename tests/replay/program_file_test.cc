@@ -151,6 +151,7 @@ TEST_CASE("a program file keeps which instructions are kernels") {
   file.kernels = 2;
   file.kernels_without_estimate = 1;
   file.host_computations = 3;
+  file.kept_copies = 4;
   file.xla_plan.reset();
   const auto back = ParseProgramFile(SerializeProgramFile(file));
   REQUIRE(back.ok());
@@ -158,6 +159,7 @@ TEST_CASE("a program file keeps which instructions are kernels") {
   CHECK(back->kernels == 2);
   CHECK(back->kernels_without_estimate == 1);
   CHECK(back->host_computations == 3);
+  CHECK(back->kept_copies == 4);
   CHECK(back->program->cost().instructions.back().kernel);
 }
 

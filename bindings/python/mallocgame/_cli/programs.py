@@ -20,7 +20,7 @@ def register(commands: parser.Commands) -> None:
     command.add_argument(
         "module",
         metavar="MODULE",
-        help="HLO from before memory space assignment: a protocol buffer or text, gzip or not",
+        help="HLO, best from before memory space assignment: protocol buffer or text, gzip or not",
     )
     command.add_argument(
         "--assigned", metavar="FILE", help="HloProto after memory space assignment: XLA's own plan"

@@ -172,7 +172,7 @@ def program_row(program: mg.Program, name: str) -> Row:
     }
 
 
-_ASSUMED = ("unscheduled_computations",)
+_ASSUMED = ("unscheduled_computations", "unassigned_arrays", "unassigned_copies", "kept_copies")
 # What costs nothing, or less than it takes, because the module doesn't say more.
 _NOT_COUNTED = {
     "host_computations": "Parts that the host computes, of which only the transfers count",
@@ -209,6 +209,15 @@ def assumed_sentences(row: Row) -> list[str]:
         sentences.append(
             f"{row['unscheduled_computations']} computations have no schedule, so their "
             "instructions run in the order in which they stand in the module (--schedule)."
+        )
+    if row["unassigned_arrays"] or row["unassigned_copies"] or row["kept_copies"]:
+        kept = row["kept_copies"]
+        stay = f"; copies and slices that stay, within main memory: {kept}" if kept else ""
+        sentences.append(
+            "The module is from after memory space assignment. Results brought back to main "
+            f"memory: {row['unassigned_arrays']}; copies between the memories taken out: "
+            f"{row['unassigned_copies']}{stay}. XLA "
+            "dumps the module from before as *.after_optimizations_before_buffer_assignment.hlo.pb."
         )
     sentences += [f"{what}: {row[name]}." for name, what in _NOT_COUNTED.items() if row[name]]
     return sentences

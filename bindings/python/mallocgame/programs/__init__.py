@@ -105,7 +105,9 @@ def import_hlo(
     trips: Mapping[str, int] | None = None,
     schedule: str = SCHEDULES[0],
 ) -> Program:
-    """Makes a Program of an HLO module, from before memory space assignment.
+    """Makes a Program of an HLO module, best from before memory space assignment.
+
+    A module from after it is brought back to main memory.
 
     module, assigned, priced, profile: bytes or paths, gzip or not. A module is a protocol buffer
     (HloProto, HloModuleProto, HloModuleProtoWithConfig or HloSnapshot) or HLO text, which needs
@@ -122,8 +124,8 @@ def import_hlo(
     schedule: "instructions" takes the order in which the instructions stand in the module where it
     has no schedule; with "module" it must have one.
 
-    The program says what had to be assumed: trips_known of its loops, and unknown_trip_counts and
-    unscheduled_computations of its counts.
+    The program says what had to be assumed, and what counts as nothing: trips_known of its loops,
+    and its counts.
 
     InvalidInputError says what is wrong with which module. MissingFileError.
     """
