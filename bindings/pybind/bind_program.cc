@@ -35,6 +35,7 @@ struct AccessRow {
   uint8_t kind;
   bool writes_in_loop;
   int32_t held_until;
+  uint8_t pin;
 };
 
 struct LoopRow {
@@ -69,8 +70,8 @@ py::array_t<BufferRow> BufferArray(const ProgramHandle& handle) {
 py::array_t<AccessRow> AccessArray(const ProgramHandle& handle) {
   std::vector<AccessRow> rows;
   for (const Access& a : handle.program().accesses()) {
-    rows.push_back(
-        {a.tick, a.buffer.value, static_cast<uint8_t>(a.kind), a.writes_in_loop, a.held_until});
+    rows.push_back({a.tick, a.buffer.value, static_cast<uint8_t>(a.kind), a.writes_in_loop,
+                    a.held_until, static_cast<uint8_t>(a.pin)});
   }
   return ToArray(rows);
 }
@@ -290,7 +291,7 @@ void BindProgram(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(InstructionRow, kind, plain_copy, results_in_main, region, logical_time,
                        first_access, access_count, reserved_bytes, trips);
   PYBIND11_NUMPY_DTYPE(BufferRow, size_bytes, origin, is_output, eligible);
-  PYBIND11_NUMPY_DTYPE(AccessRow, tick, buffer, kind, writes_in_loop, held_until);
+  PYBIND11_NUMPY_DTYPE(AccessRow, tick, buffer, kind, writes_in_loop, held_until, pin);
   PYBIND11_NUMPY_DTYPE(LoopRow, entry, exit, trips, trips_known);
   module.attr("INSTRUCTION_ROW") = py::dtype::of<InstructionRow>();
   module.attr("BUFFER_ROW") = py::dtype::of<BufferRow>();
@@ -382,7 +383,9 @@ void BindProgram(py::module_& module) {
           "accesses", &AccessArray,
           "A structured array in time order: tick, buffer i4, kind u1 (0 read, 1 update, 2 write, "
           "3 loop entry), writes_in_loop bool, held_until i4 (until then a transfer that it begins "
-          "holds the buffer where it is; 0: it begins none).")
+          "holds the buffer where it is; 0: it begins none), pin u1 (the memory that a kernel pins "
+          "it "
+          "to: 0 none, 1 main, 2 fast).")
       .def_property_readonly(
           "pools", &PoolList,
           "For each pool of prices the class of work of its instructions ('unknown', 'matmul', "

@@ -12,6 +12,7 @@
 #include "mallocgame/game/schedule/schedule_tables.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/game/tables.h"
+#include "mallocgame/plan/pinned.h"
 #include "mallocgame/schedule/main_memory.h"
 
 namespace mallocgame {
@@ -103,6 +104,7 @@ absl::StatusOr<std::shared_ptr<const Game>> Game::Create(std::shared_ptr<const P
   }
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.forbidden, "forbidden"));
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.required, "required"));
+  MG_RETURN_IF_ERROR(CheckPinsFit(*program, hardware));
   MG_RETURN_IF_ERROR(CheckTime(CostModel(program, hardware)));
   MG_RETURN_IF_ERROR(CheckMainMemory(*program, options));
   return std::shared_ptr<const Game>(new Game(std::move(program), hardware, options));

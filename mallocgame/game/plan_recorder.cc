@@ -7,8 +7,8 @@
 namespace mallocgame {
 
 PlanRecorder::PlanRecorder(const Program& program, const Hardware& hardware)
-    : program_(program), plan_(AllMainPlan(program, hardware)), open_(program.buffers().size()),
-      eviction_(program.buffers().size(), -1) {}
+    : program_(program), plan_(AllMainPlan(program, hardware)), start_ps_(plan_.copies.size()),
+      open_(program.buffers().size()), eviction_(program.buffers().size(), -1) {}
 
 void PlanRecorder::Open(BufferId buffer, int64_t offset, Tick begin, Tick end) {
   open_[buffer.index()] = ResidenceId(plan_.residences.size());

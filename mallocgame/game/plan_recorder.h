@@ -2,6 +2,7 @@
 #ifndef MALLOCGAME_GAME_PLAN_RECORDER_H_
 #define MALLOCGAME_GAME_PLAN_RECORDER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +28,8 @@ class PlanRecorder {
   void EvictionStarts(BufferId buffer, int64_t start_ps);
   void SetEvictionEnd(BufferId buffer, Tick end);
   void Serve(AccessId access, BufferId buffer);
+  // Of copy `k` of AllMainPlan.
+  void PinStarts(size_t k, int64_t start_ps) { start_ps_[k] = start_ps; }
 
   Plan Finish();
 

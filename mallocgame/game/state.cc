@@ -13,13 +13,14 @@
 
 namespace mallocgame {
 
-State::State(std::shared_ptr<const Game> game)
+State::State(std::shared_ptr<const Game> game, PlanRecorder* recorder)
     : game_(std::move(game)), tables_(&game_->tables()),
       windows_(game_->program().ticks(), tables_->shortest_copy_ps),
       memory_(game_->usable_bytes(), game_->hardware().alignment_bytes),
       placements_(std::vector<uint64_t>(game_->program().ticks(), 0)),
       buffers_(FirstStates(*tables_)), under_way_(2 * game_->program().ticks(), 0),
-      latency_(game_->all_main_ps()) {
+      latency_(game_->all_main_ps()), recorder_(recorder) {
+  FetchPins();
   GoToDecision(0);
 }
 
@@ -298,12 +299,25 @@ void State::AdvanceTick() {
     const size_t index = upcoming_[upcoming_.size() - 1];
     const GameBuffer& buffer = tables_->buffers[index];
     BufferState b = buffers_[index];
-    if (b.eviction_begin != tick()) return;
+    if (b.eviction_begin != tick()) break;
     b.eviction_end_ps = windows_.Append(&log_, buffer.copy_ps);
     buffers_.Set(&log_, index, b);
     upcoming_.Splice(&log_, upcoming_.size() - 1, 1, {});
     if (recorder_ != nullptr)
       recorder_->EvictionStarts(buffer.id, b.eviction_end_ps - buffer.copy_ps);
+  }
+  FetchPins();
+}
+
+// The copies that fill pins at this tick, for which the program waits. Their own time is in
+// latency_ from the beginning, but not that of the copies before them.
+void State::FetchPins() {
+  const auto pins = tables_->fetched_pins.size();
+  for (size_t k = tables_->FirstFetched(tick()); k < pins && tables_->FetchedAt(k) == tick(); ++k) {
+    const int64_t copy_ps = tables_->FetchPs(*game_, k);
+    const int64_t end_ps = windows_.Append(&log_, copy_ps);
+    if (recorder_ != nullptr) recorder_->PinStarts(k, end_ps - copy_ps);
+    Stall(windows_.WaitUntil(end_ps) - copy_ps);
   }
 }
 
@@ -319,8 +333,7 @@ int64_t State::settled_ps() const {
 
 Plan State::ToPlan() const {
   PlanRecorder recorder(game_->program(), game_->hardware());
-  State replay(game_);
-  replay.recorder_ = &recorder;
+  State replay(game_, &recorder);
   for (uint8_t action : actions_) MG_CHECK(replay.Apply(static_cast<Action>(action)).ok());
   return recorder.Finish();
 }

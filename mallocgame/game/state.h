@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,7 +29,7 @@ struct TimeAndIdle;
 
 class State final : public Position {
  public:
-  explicit State(std::shared_ptr<const Game> game);
+  explicit State(std::shared_ptr<const Game> game) : State(std::move(game), nullptr) {}
 
   std::unique_ptr<Position> Clone() const override { return std::make_unique<State>(*this); }
   void CopyFrom(const Position& other) override { *this = static_cast<const State&>(other); }
@@ -89,6 +90,8 @@ class State final : public Position {
   }
 
  private:
+  State(std::shared_ptr<const Game> game, PlanRecorder* recorder);
+
   struct TickRange {
     Tick begin = 0, end = 0;
   };
@@ -132,6 +135,7 @@ class State final : public Position {
   void CountUnderWay(bool eviction, TickRange window, int change);
   void GoToDecision(int32_t next);
   void AdvanceTick();
+  void FetchPins();
   TimeAndIdle PriceAt(Tick tick, uint64_t placement) const;
 
   ActionEffect& EffectOf(Action action) const { return effects_[static_cast<size_t>(action)]; }

@@ -72,7 +72,7 @@ void AddDecisions(const Game& game, GameTables& tables) {
   for (size_t b = 0; b < program.buffers().size(); ++b) {
     const Buffer& buffer = program.buffers()[b];
     if (!buffer.eligible || buffer.size_bytes < game.options().min_buffer_bytes ||
-        buffer.size_bytes > game.usable_bytes())
+        buffer.size_bytes > game.usable_bytes() || program.pinned(BufferId(b)))
       continue;
     if (program.accesses_of(BufferId(b)).empty()) continue;
     game_buffer[b] = static_cast<int32_t>(tables.buffers.size());
@@ -180,6 +180,14 @@ void AddPrices(const Game& game, GameTables& tables) {
         tables.fast_idle_before[at] + price(tables.AllFast(t)).idle_ps;
     tables.all_main_before[at + 1] = tables.all_main_before[at] + price(0).time_ps * prices.trips;
   }
+  // The program waits at its tick for a copy that fills a pin.
+  int64_t waits = 0;
+  size_t next = 0;
+  for (Tick t = 0; t < program.ticks(); ++t) {
+    for (; next < tables.fetched_pins.size() && tables.FetchedAt(next) == t; ++next)
+      waits += tables.FetchPs(game, next) * program.trips(t);
+    tables.all_main_before[t + 1] += waits;
+  }
 }
 
 // The same prices at other ticks.
@@ -237,13 +245,19 @@ TimeAndIdle GameTables::RememberedPrice(const CostModel& cost_model, Tick tick,
 
 TimeAndIdle GameTables::ComputePrice(const CostModel& cost_model, Tick tick,
                                      uint64_t placement) const {
-  uint64_t slots = 0;
+  uint64_t slots = pinned_slots.empty() ? 0 : pinned_slots[tick];
   for (uint64_t rest = placement; rest != 0; rest &= rest - 1) {
     const size_t decision = first_decision[tick] + std::countr_zero(rest);
     slots |= uint64_t{1} << cost_model.program().slot(decisions[decision].access);
   }
   const Price price = cost_model.PriceOf(tick, slots);
   return {price.time_ps, price.idle_ps};
+}
+
+size_t GameTables::FirstFetched(Tick tick) const {
+  const auto found = std::partition_point(fetched_pins.begin(), fetched_pins.end(),
+                                          [&](int32_t p) { return pins[p].stay.begin < tick; });
+  return found - fetched_pins.begin();
 }
 
 const Decision* GameTables::ReplacedWrite(const Decision& d,
@@ -255,8 +269,15 @@ const Decision* GameTables::ReplacedWrite(const Decision& d,
 }
 
 GameTables::GameTables(const Game& game, const GameTables* known, absl::Span<const Tick> order)
-    : id(NextTablesId()), reserved(game.program()) {
+    : id(NextTablesId()), reserved(BytesBelowPlayers(game.program(), game.hardware())),
+      pins(PlacePins(game.program(), game.hardware())) {
   const Program& program = game.program();
+  if (!pins.empty()) pinned_slots.assign(program.ticks(), 0);
+  for (size_t p = 0; p < pins.size(); ++p) {
+    for (const AccessId access : pins[p].stay.serves)
+      pinned_slots[program.access(access).tick] |= uint64_t{1} << program.slot(access);
+    if (pins[p].stay.fetched) fetched_pins.push_back(static_cast<int32_t>(p));
+  }
   AddDecisions(game, *this);
   LinkPlainCopies(program, *this);
   if (known != nullptr) {

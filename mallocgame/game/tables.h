@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/plan/pinned.h"
 #include "mallocgame/program/reserved_bytes.h"
 
 namespace mallocgame {
@@ -136,7 +137,20 @@ struct GameTables {
   // The time before the tick, all trips, with everything in main memory.
   std::vector<int64_t> all_main_before;
   std::vector<uint8_t> starts_segment;
+  // What instructions reserve, and pins (plan/pinned.h).
   ReservedBytes reserved;
+  std::vector<PlacedPin> pins;
+  // By tick: the slots of accesses that pins serve; empty if there are no pins. Their prices, and
+  // the time of the copies that fill them, are in all_main_before.
+  std::vector<uint64_t> pinned_slots;
+  // The pins that copies fill, by tick, as indices into `pins`. They are the copies of AllMainPlan.
+  std::vector<int32_t> fetched_pins;
+  size_t FirstFetched(Tick tick) const;  // the first of them at `tick` or later
+  Tick FetchedAt(size_t k) const { return pins[fetched_pins[k]].stay.begin; }
+  int64_t FetchPs(const Game& game, size_t k) const {
+    const BufferId buffer = pins[fetched_pins[k]].stay.buffer;
+    return game.hardware().CopyPs(game.program().buffer(buffer).size_bytes);
+  }
 };
 
 }  // namespace mallocgame

@@ -239,6 +239,16 @@ std::array<int64_t, 2> Applications(const Module& module, int32_t instruction) {
   return {0, 0};
 }
 
+// Of softmax(x) @ v, whose operands these are. The softmax counts an exponential for each element.
+Arithmetic SoftmaxProduct(const Module& module, int32_t instruction) {
+  const ShapeProto *x = OperandShape(module, instruction, 0),
+                   *v = OperandShape(module, instruction, 1);
+  if (x == nullptr || v == nullptr) return {};
+  const int64_t contracted = Extent(*x, x->dimensions_size() - 1);
+  if (!absl::c_linear_search(v->dimensions(), contracted)) return {};
+  return {Times(Times(2, Elements(module, instruction)), contracted), Elements(*x)};
+}
+
 }  // namespace
 
 int64_t AddUpTo(int64_t a, int64_t b, int64_t most) {
@@ -275,8 +285,9 @@ Arithmetic ArithmeticOf(const Module& module, int32_t instruction) {
   if (opcode == "rng-bit-generator") return {0, AllElements(module, instruction)};
   if (opcode == "custom-call") {
     const auto kernel = EstimateOf(proto);
-    return kernel ? Arithmetic{kernel->flops, kernel->transcendentals}
-                  : Arithmetic{CustomCallFlops(module, instruction).value_or(0), 0};
+    if (kernel) return {kernel->flops, kernel->transcendentals};
+    if (IsMadeByCompiler(proto)) return SoftmaxProduct(module, instruction);
+    return {CustomCallFlops(module, instruction).value_or(0), 0};
   }
   return {0, 0, Applications(module, instruction)};
 }

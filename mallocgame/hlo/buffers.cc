@@ -30,8 +30,10 @@ bool StartsOrEndsTransfer(absl::string_view opcode) {
 
 class BufferBuilder {
  public:
-  BufferBuilder(const Module& module, const Schedule& schedule, const Dataflow& dataflow)
-      : module_(module), schedule_(schedule), dataflow_(dataflow) {
+  BufferBuilder(const Module& module, const Schedule& schedule, const Dataflow& dataflow,
+                std::optional<int64_t> fast_memory_space)
+      : module_(module), schedule_(schedule), dataflow_(dataflow),
+        fast_memory_space_(fast_memory_space) {
     table_.of_array.assign(module.array_count(), kNone);
     buffer_of_set_.assign(module.array_count(), kNone);
   }
@@ -100,8 +102,12 @@ class BufferBuilder {
       }
       extents_[index].last = tick;
       if (instruction.proto->opcode() == "constant") buffer.origin = BufferOrigin::kConstant;
-      if (array.memory_space != 0) Exclude(buffer, "other memory space");
-      if (IsEffectiveScalar(*array.shape)) Exclude(buffer, "effective scalar");
+      // The caller has put an entry parameter there, and nobody fetches it.
+      const bool given =
+          instruction.computation == module_.entry() && instruction.proto->opcode() == "parameter";
+      const bool fast = !given && array.memory_space == fast_memory_space_;
+      if (array.memory_space != 0 && !fast) Exclude(buffer, "other memory space");
+      if (IsEffectiveScalar(*array.shape) && !fast) Exclude(buffer, "effective scalar");
       // A custom call may use it for longer than it runs.
       if (array.pinned) Exclude(buffer, "pinned");
     }
@@ -169,6 +175,7 @@ class BufferBuilder {
   const Module& module_;
   const Schedule& schedule_;
   const Dataflow& dataflow_;
+  const std::optional<int64_t> fast_memory_space_;
   BufferTable table_;
   std::vector<int32_t> buffer_of_set_;  // by the array that names the set
   std::vector<Extent> extents_;         // by buffer
@@ -177,9 +184,10 @@ class BufferBuilder {
 
 }  // namespace
 
-absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Schedule& schedule) {
+absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Schedule& schedule,
+                                         std::optional<int64_t> fast_memory_space) {
   MG_ASSIGN_OR_RETURN(const Dataflow dataflow, Dataflow::Build(module, schedule));
-  return BufferBuilder(module, schedule, dataflow).Run();
+  return BufferBuilder(module, schedule, dataflow, fast_memory_space).Run();
 }
 
 absl::Status CheckMadeOf(const Program& program, const Module& module, const Schedule& schedule,

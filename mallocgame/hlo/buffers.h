@@ -3,6 +3,7 @@
 #define MALLOCGAME_HLO_BUFFERS_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,8 +21,10 @@ struct BufferTable {
 };
 
 // Makes one buffer of each set of arrays that share storage. It is eligible to move by the rules of
-// XLA reference 1.5.
-absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Schedule& schedule);
+// XLA reference 1.5. Arrays that lie in `fast_memory_space` already are so because a kernel pins
+// them there, and their buffers are eligible like others.
+absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Schedule& schedule,
+                                         std::optional<int64_t> fast_memory_space = std::nullopt);
 
 // InvalidArgument unless ImportHlo made `program` of this module.
 absl::Status CheckMadeOf(const Program& program, const Module& module, const Schedule& schedule,

@@ -69,6 +69,7 @@ absl::string_view PhaseRuleName(PhaseRule rule) {
     case PhaseRule::kInPlace: return "in-place";
     case PhaseRule::kSlicePlace: return "slice-place";
     case PhaseRule::kPreload: return "preload";
+    case PhaseRule::kPin: return "pin";
     case PhaseRule::kOverlap: return "overlap";
     case PhaseRule::kComputation: return "computation";
     case PhaseRule::kSignature: return "signature";
@@ -86,7 +87,7 @@ absl::Status CheckPhaseModule(const PhaseModule& original, const PhaseModule& wr
   MG_RETURN_IF_ERROR(hlo::CheckTransfers(after));
   MG_RETURN_IF_ERROR(hlo::CheckHandedOn(after));
   MG_RETURN_IF_ERROR(hlo::CheckBuffers(before, after, hardware));
-  MG_RETURN_IF_ERROR(hlo::CheckPlaces(after));
+  MG_RETURN_IF_ERROR(hlo::CheckPlaces(after, hardware));
   MG_RETURN_IF_ERROR(hlo::CheckOverlaps(after, hardware));
   MG_RETURN_IF_ERROR(hlo::CheckComputation(before, after, hardware));
   return hlo::CheckSignature(original.module, written.module);

@@ -31,6 +31,7 @@ enum class PhaseRule : uint8_t {
   kInPlace,      // an update lies where its operand lies
   kSlicePlace,   // slices lie side by side where their concatenation lies
   kPreload,      // preloads go to the offsets that the module names
+  kPin,          // a kernel's arrays lie in the memory that it pins them to
   kOverlap,      // values that live at one time share no byte
   kComputation,  // without copies and memory spaces it is the original, with the same data flow
   kSignature,    // parameters, results, donations and configuration are the original's

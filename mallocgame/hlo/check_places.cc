@@ -8,6 +8,7 @@
 #include "mallocgame/hlo/async_chains.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/in_place.h"
+#include "mallocgame/hlo/kernels.h"
 #include "mallocgame/hlo/phase_reading.h"
 #include "mallocgame/hlo/phase_rules.h"
 
@@ -16,9 +17,9 @@ namespace {
 
 class PlaceChecker {
  public:
-  explicit PlaceChecker(const PhaseReading& written)
+  PlaceChecker(const PhaseReading& written, const Hardware& hardware)
       : written_(written), module_(*written.module), positions_(*written.positions),
-        in_place_(module_) {}
+        hardware_(hardware), in_place_(module_) {}
 
   absl::Status Run() {
     for (const LoopLeaf& leaf : written_.flow.loop_leaves()) MG_RETURN_IF_ERROR(CheckLeaf(leaf));
@@ -30,6 +31,9 @@ class PlaceChecker {
     }
     for (const CrossProgramPrefetch& preload : module_.module().cross_program_prefetches())
       MG_RETURN_IF_ERROR(CheckPreload(preload));
+    for (int32_t i = 0; i < std::ssize(module_.instructions()); ++i) {
+      if (written_.flow.Runs(i)) MG_RETURN_IF_ERROR(CheckPins(i));
+    }
     return absl::OkStatus();
   }
 
@@ -152,14 +156,43 @@ class PlaceChecker {
     return absl::OkStatus();
   }
 
+  // Memory space assignment leaves a single element where it is.
+  static bool IsElement(const Array& array) {
+    const auto& extents = array.shape->dimensions();
+    return std::all_of(extents.begin(), extents.end(), [](int64_t extent) { return extent == 1; });
+  }
+
+  absl::Status CheckPins(int32_t i) const {
+    for (const RequiredSpace& required : RequiredSpacesOf(written_.proto(i))) {
+      const int64_t pinned = required.memory_space;
+      if (pinned != 0 && pinned != hardware_.fast_memory_space) continue;
+      const absl::Span<const int32_t> operands = module_.operands(i);
+      if (required.operand && *required.operand >= std::ssize(operands)) continue;
+      const int32_t of = required.operand ? operands[*required.operand] : i;
+      const std::vector<int64_t> index(required.index.begin(), required.index.end());
+      const absl::StatusOr<Module::ArrayRange> range = module_.SubShape(of, index);
+      for (int32_t k = 0; range.ok() && k < range->count; ++k) {
+        const Array& array = module_.arrays(of)[range->first + k];
+        if (array.memory_space == pinned || array.size_bytes == 0 || IsElement(array)) continue;
+        return Refuse(PhaseRule::kPin, module_.Where(i), ": '", written_.proto(of).name(),
+                      "' lies in memory space ", array.memory_space, ", and the kernel pins it to ",
+                      pinned);
+      }
+    }
+    return absl::OkStatus();
+  }
+
   const PhaseReading& written_;
   const Module& module_;
   const Positions& positions_;
+  const Hardware& hardware_;
   InPlaceFinder in_place_;
 };
 
 }  // namespace
 
-absl::Status CheckPlaces(const PhaseReading& written) { return PlaceChecker(written).Run(); }
+absl::Status CheckPlaces(const PhaseReading& written, const Hardware& hardware) {
+  return PlaceChecker(written, hardware).Run();
+}
 
 }  // namespace mallocgame::hlo

@@ -178,7 +178,8 @@ class Pooling {
                  IsKernel(proto)) {
         cost.kernel = true;
         ++summary_.kernels;
-        if (!EstimateOf(proto)) ++summary_.kernels_without_estimate;
+        // Nobody can give an estimate for a kernel of the compiler's own.
+        if (!EstimateOf(proto) && !IsMadeByCompiler(proto)) ++summary_.kernels_without_estimate;
       } else if (!FreeUnlessPriced(proto.opcode())) {
         ++summary_.unpriced_instructions;
         cost.unpriced_bytes = analysis.MovedBytes(entry.instruction);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
@@ -14,11 +15,13 @@
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/hlo/opcodes.h"
+#include "mallocgame/hlo/pins.h"
 #include "mallocgame/hlo/schedule.h"
 #include "mallocgame/hlo/scratch.h"
 #include "mallocgame/hlo/shape_size.h"
 #include "mallocgame/hlo/unassigned_module.h"
 #include "mallocgame/hlo/window.h"
+#include "mallocgame/plan/pinned.h"
 #include "mallocgame/program/cost_model.h"
 
 namespace mallocgame {
@@ -68,10 +71,17 @@ void KeepResultsInMain(const hlo::Module& module, const hlo::Schedule& schedule,
   }
 }
 
-absl::Status CheckFits(const hlo::Module& module, const Hardware& hardware) {
-  const absl::Status status = hlo::CheckFastMemorySpace(module, hardware.fast_memory_space);
+absl::Status OfModule(const absl::Status& status) {
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat("module: ", status.message()));
+}
+
+// What kernels pin to fast memory has its place for the order of the module. Whether it has one in
+// other orders isn't known, so none is legal.
+void KeepOrderOfPins(ProgramData& data) {
+  if (absl::c_none_of(data.accesses, [](const Access& a) { return a.pin == Pin::kFast; })) return;
+  data.has_dependences = false;
+  data.dependences.clear();
 }
 
 // Makes the program, with fewer trips where a run would take too long to be played: a loop that
@@ -97,17 +107,20 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
                       hlo::ParseUnassigned(input.module, hardware.fast_memory_space));
   const hlo::Module* const module = unassigned.module.get();
   MG_RETURN_IF_ERROR(hlo::CheckOpcodes(*module));
-  MG_RETURN_IF_ERROR(CheckFits(*module, hardware));
+  const int64_t fast = hardware.fast_memory_space;
+  MG_RETURN_IF_ERROR(OfModule(hlo::CheckFastMemorySpace(*module, fast)));
   MG_ASSIGN_OR_RETURN(
       const hlo::Schedule schedule,
       hlo::Flatten(*module, {options.default_trips, options.trips, options.requires_schedule}));
-  MG_ASSIGN_OR_RETURN(hlo::BufferTable table, hlo::BuildBuffers(*module, schedule));
+  MG_ASSIGN_OR_RETURN(hlo::BufferTable table, hlo::BuildBuffers(*module, schedule, fast));
+  MG_RETURN_IF_ERROR(OfModule(hlo::CheckBeforeAssignment(*module, schedule, table.of_array, fast)));
   ProgramData data;
   data.name = options.name.empty() ? module->module().name() : options.name;
   MG_ASSIGN_OR_RETURN(data.argument_bytes, ArgumentBytes(*module));
   data.window_bytes = hlo::WindowBytes(*module);
   const std::vector<int32_t> of_array = table.of_array;
   hlo::BuildAccesses(*module, schedule, std::move(table), data);
+  MG_RETURN_IF_ERROR(OfModule(hlo::PinAccesses(*module, schedule, of_array, fast, data)));
 
   Reserve(*module, schedule, hardware, data);
   if (OnlyLoopFusionsMakeFastResults(hardware)) KeepResultsInMain(*module, schedule, data);
@@ -122,11 +135,13 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   MG_ASSIGN_OR_RETURN(imported.summary,
                       hlo::BuildCost({*module, schedule, input, hardware, links}, data));
   hlo::BuildDependences(*module, schedule, of_array, data);
+  KeepOrderOfPins(data);
   for (size_t t = 0; t < data.instructions.size(); ++t) {
     if (data.regions[data.instructions[t].region].trips == 0)
       data.cost.instructions[t] = InstructionCost();
   }
   MG_ASSIGN_OR_RETURN(imported.program, WithinTime(std::move(data), hardware));
+  MG_RETURN_IF_ERROR(CheckPinsFit(*imported.program, hardware));
   for (const Loop& loop : imported.program->loops())
     imported.summary.unknown_trip_counts += loop.trips_known ? 0 : 1;
   imported.summary.unscheduled_computations = schedule.unscheduled_computations;

@@ -64,6 +64,12 @@ bool IsKernel(const HloInstructionProto& instruction) {
          instruction.custom_call_target() == "tpu_custom_call" && !IsPlacementHint(instruction);
 }
 
+bool IsMadeByCompiler(const HloInstructionProto& instruction) {
+  absl::string_view form = instruction.backend_config(), passes = form;
+  return IsKernel(instruction) && !SkipToValue("serialization_format", &form) &&
+         SkipToValue("needs_hlo_passes", &passes);
+}
+
 std::optional<KernelEstimate> EstimateOf(const HloInstructionProto& instruction) {
   if (!IsKernel(instruction)) return std::nullopt;
   const Json object = PartOf(instruction.backend_config(), "cost_estimate");
@@ -78,21 +84,24 @@ std::optional<KernelEstimate> EstimateOf(const HloInstructionProto& instruction)
 
 std::vector<RequiredSpace> RequiredSpacesOf(const HloInstructionProto& instruction) {
   if (!IsKernel(instruction)) return {};
-  const Json list = PartOf(instruction.backend_config(), "input_memory_space_colors");
-  if (!list.is_array()) return {};
   std::vector<RequiredSpace> spaces;
-  for (const Json& entry : list) {
-    if (!entry.is_object() || !entry.contains("color")) return {};
-    const std::optional<int32_t> operand = Place(Number(entry, "operand_index"));
-    const std::optional<int64_t> space = Number(entry, "color");
-    if (!operand || !space) return {};
-    RequiredSpace& required = spaces.emplace_back();
-    required.operand = *operand;
-    required.memory_space = *space;
-    for (const Json& place : entry.value("shape_index", Json::array())) {
-      const std::optional<int32_t> number = Place(NumberOf(place));
-      if (!number) return {};
-      required.index.push_back(*number);
+  for (const bool input : {true, false}) {
+    const Json list = PartOf(instruction.backend_config(),
+                             input ? "input_memory_space_colors" : "output_memory_space_colors");
+    if (!list.is_array()) continue;
+    for (const Json& entry : list) {
+      if (!entry.is_object() || !entry.contains("color")) return {};
+      const std::optional<int32_t> operand = Place(Number(entry, "operand_index"));
+      const std::optional<int64_t> space = Number(entry, "color");
+      if (!operand || !space) return {};
+      RequiredSpace& required = spaces.emplace_back();
+      if (input) required.operand = *operand;
+      required.memory_space = *space;
+      for (const Json& place : entry.value("shape_index", Json::array())) {
+        const std::optional<int32_t> number = Place(NumberOf(place));
+        if (!number) return {};
+        required.index.push_back(*number);
+      }
     }
   }
   return spaces;

@@ -15,6 +15,10 @@ class HloInstructionProto;
 // True for the custom call tpu_custom_call, unless it is a placement hint.
 bool IsKernel(const HloInstructionProto& instruction);
 
+// True for a kernel that the compiler makes itself, of softmax(x) @ v (online-softmax). JAX says in
+// which form it gives the code of a kernel, and the compiler doesn't.
+bool IsMadeByCompiler(const HloInstructionProto& instruction);
+
 // The work of a kernel as its author estimated it; no number is negative.
 struct KernelEstimate {
   int64_t flops = 0;
@@ -26,16 +30,18 @@ struct KernelEstimate {
 // numbers of 0 or more, or the instruction is no kernel.
 std::optional<KernelEstimate> EstimateOf(const HloInstructionProto& instruction);
 
-// An operand of a kernel, or an array in one, that has to lie in a memory space while it runs.
+// An operand or the result of a kernel, or an array in one, that has to lie in a memory space while
+// it runs.
 struct RequiredSpace {
-  int32_t operand = 0;
-  std::vector<int32_t> index;  // place of the array in a tuple, outermost first
+  std::optional<int32_t> operand;  // none: the result
+  std::vector<int32_t> index;      // place of the array in a tuple, outermost first
   int64_t memory_space = 0;
 };
 
-// What the configuration of a kernel says in `input_memory_space_colors`, which its author wrote
-// (memory_space of a jax.experimental.pallas.BlockSpec) or, on tpu7x, the compiler itself. Empty:
-// it says nothing, or not in numbers of 0 or more, or the instruction is no kernel.
+// What the configuration of a kernel says in `input_memory_space_colors` and
+// `output_memory_space_colors`. Its author wrote them (with_memory_space_constraint and the
+// out_shape of a Pallas kernel), or behind assignment, on tpu7x, the compiler itself. Empty: it
+// says nothing, or not in numbers of 0 or more, or the instruction is no kernel.
 std::vector<RequiredSpace> RequiredSpacesOf(const HloInstructionProto& instruction);
 
 // Shares `bytes` out to the arrays of a kernel, which hold so many bytes each. An estimate doesn't

@@ -340,27 +340,6 @@ absl::Status CheckFastMemorySpace(const Module& module, int64_t fast_memory_spac
                    "), the hardware's fast memory: it was compiled for other hardware"));
 }
 
-absl::Status CheckBeforeAssignment(const Module& module, int64_t fast_memory_space) {
-  int64_t count = 0;
-  int32_t first = kNone;
-  for (int32_t i = 0; i < std::ssize(module.instructions()); ++i) {
-    const HloInstructionProto& proto = *module.instruction(i).proto;
-    // The end of a transfer moves nothing, and its start makes the array.
-    if (MovesNothing(proto) || proto.opcode() == "custom-call") continue;
-    for (const Array& array : module.arrays(i)) {
-      if (array.memory_space != fast_memory_space) continue;
-      if (count++ == 0) first = i;
-    }
-  }
-  if (count == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "it is from after memory space assignment: ", count, " of its arrays lie in fast memory, S(",
-      fast_memory_space, "), first that of ", module.Where(first),
-      ". Wanted is the module from before, which XLA dumps as "
-      "*.after_optimizations_before_buffer_assignment.hlo.pb; this one may go with it as the "
-      "assigned module"));
-}
-
 std::string Module::Where(int32_t i) const {
   return absl::StrCat("instruction '", instruction(i).proto->name(), "' of computation '",
                       computation(instruction(i).computation).proto->name(), "'");

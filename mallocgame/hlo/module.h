@@ -127,13 +127,6 @@ class Module {
 // `fast_memory_space`, but some array lies in the memory space that is fast memory on other TPUs.
 absl::Status CheckFastMemorySpace(const Module& module, int64_t fast_memory_space);
 
-// InvalidArgument if memory space assignment has put arrays into fast memory already, so that what
-// remains to be decided is no longer the whole program. Before it, the compiler (libtpu 0.0.51) has
-// no array there: what kernels require stands in their configuration. So it shows in any
-// instruction that makes its result there; only of custom calls, whose authors may ask for it, and
-// of what hands values on it doesn't.
-absl::Status CheckBeforeAssignment(const Module& module, int64_t fast_memory_space);
-
 }  // namespace mallocgame::hlo
 
 #endif  // MALLOCGAME_HLO_MODULE_H_

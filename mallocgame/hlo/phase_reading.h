@@ -43,7 +43,7 @@ absl::Status CheckHandedOn(const PhaseReading& written);
 absl::Status CheckBuffers(const PhaseReading& original, const PhaseReading& written,
                           const Hardware& hardware);
 // kLoopLeaf, kBranch, kInPlace, kSlicePlace and kPreload.
-absl::Status CheckPlaces(const PhaseReading& written);
+absl::Status CheckPlaces(const PhaseReading& written, const Hardware& hardware);
 // kOverlap, in memories of the main core.
 absl::Status CheckOverlaps(const PhaseReading& written, const Hardware& hardware);
 // kComputation.

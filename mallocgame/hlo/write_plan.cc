@@ -17,6 +17,7 @@
 #include "mallocgame/hlo/memory_spaces.h"
 #include "mallocgame/hlo/opcodes.h"
 #include "mallocgame/hlo/pack_main_memory.h"
+#include "mallocgame/hlo/pins.h"
 #include "mallocgame/hlo/plan_writer.h"
 #include "mallocgame/hlo/scratch.h"
 #include "mallocgame/hlo/write_assignment.h"
@@ -225,8 +226,10 @@ absl::Status PlanWriter::CheckDone(int32_t i) {
 
 namespace {
 
-absl::Status CheckUnassigned(const Module& module, const Hardware& hardware) {
-  absl::Status status = CheckBeforeAssignment(module, hardware.fast_memory_space);
+absl::Status CheckUnassigned(const Module& module, const Schedule& schedule,
+                             const BufferTable& table, const Hardware& hardware) {
+  const absl::Status status =
+      CheckBeforeAssignment(module, schedule, table.of_array, hardware.fast_memory_space);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat("module: ", status.message()));
 }
@@ -278,7 +281,7 @@ absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
   MG_ASSIGN_OR_RETURN(const Schedule schedule, Flatten(*module));
   MG_ASSIGN_OR_RETURN(const BufferTable table, BuildBuffers(*module, schedule));
   MG_RETURN_IF_ERROR(CheckMadeOf(program, *module, schedule, table));
-  MG_RETURN_IF_ERROR(CheckUnassigned(*module, hardware));
+  MG_RETURN_IF_ERROR(CheckUnassigned(*module, schedule, table, hardware));
   MG_ASSIGN_OR_RETURN(std::vector<int64_t> offsets, OffsetsOf(plan, *module, hardware));
   HloModuleProto& proto = *whole.mutable_hlo_module();
   MG_ASSIGN_OR_RETURN(ModuleDraft draft, ModuleDraft::Create(*module, schedule, proto));

@@ -106,7 +106,7 @@ class Builder {
       const auto first = std::find_if(accesses.begin(), accesses.end(), [&](AccessId a) {
         return NodeAt(program_.access(a).tick) >= 0;
       });
-      if (!buffer.eligible || first == accesses.end()) continue;
+      if (!buffer.eligible || program_.pinned(id) || first == accesses.end()) continue;
       const int32_t node = NodeAt(program_.access(*first).tick);
       const int kind = IsWeight(buffer) ? kWeights : kActivations;
       PlacedTensor& tensor = graph_.nodes[node].tensors[kind];

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/plan/pinned.h"
 
 namespace mallocgame {
 namespace {
@@ -76,6 +77,15 @@ Plan AllMainPlan(const Program& program, const Hardware& hardware) {
   plan.program_fingerprint = program.fingerprint();
   plan.hardware = hardware.name;
   plan.served_by.resize(program.accesses().size());
+  for (const PlacedPin& pin : PlacePins(program, hardware)) {
+    const PinnedStay& stay = pin.stay;
+    const auto id = ResidenceId(plan.residences.size());
+    plan.residences.push_back({stay.buffer, pin.offset, stay.begin, stay.end});
+    for (const AccessId access : stay.serves) plan.served_by[access.index()] = id;
+    if (!stay.fetched) continue;
+    plan.copies.push_back({CopyKind::kPrefetch, id, stay.begin, stay.begin, 0,
+                           program.buffer(stay.buffer).size_bytes, false, -1});
+  }
   return plan;
 }
 

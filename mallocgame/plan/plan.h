@@ -64,7 +64,7 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-// The plan with everything in main memory.
+// The plan with everything in main memory but what kernels pin to fast memory (plan/pinned.h).
 Plan AllMainPlan(const Program& program, const Hardware& hardware);
 
 // The same plan, but for one buffer, which main memory serves.

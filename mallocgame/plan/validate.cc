@@ -99,8 +99,15 @@ class Validator {
     }
     for (size_t i = 0; i < plan_.served_by.size(); ++i) {
       const ResidenceId id = plan_.served_by[i];
+      const Access& access = program_.accesses()[i];
+      const Tick tick = access.tick;
+      if (access.pin != Pin::kNone && id.valid() != (access.pin == Pin::kFast)) {
+        Break(Rule::kEligible, At(tick), ": its access of buffer '",
+              program_.buffer(access.buffer).name, "' is served from ",
+              id.valid() ? "fast" : "main", " memory, and the kernel pins it to ",
+              id.valid() ? "main" : "fast", " memory");
+      }
       if (!id.valid() || !program_.in_main_only(AccessId(i))) continue;
-      const Tick tick = program_.accesses()[i].tick;
       if (!Replaces(id, tick)) {
         Break(Rule::kEligible, Describe(id.index()), "it serves ", At(tick),
               ", which makes its results in main memory");

@@ -18,7 +18,8 @@ enum class Rule : uint8_t {
   // The plan is of another program or hardware, an index is out of range, an interval is none, or
   // copies are out of order (CheckWellFormed).
   kMalformed,
-  // What must be in main memory is not: a buffer has a residence, or an instruction a result.
+  // What must be in main memory is not: a buffer has a residence, or an instruction a result. Or an
+  // array is not where a kernel pins it.
   kEligible,
   // A residence lies outside fast memory or is not aligned, or its bytes belong to another one or
   // to an instruction at that time.

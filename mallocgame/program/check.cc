@@ -264,6 +264,8 @@ class Checker {
                          (a->kind == AccessKind::kLoopEntry && a->buffer <= a[-1].buffer))) {
         return Broken(At(tick), "its accesses are not sorted");
       }
+      if (!Within(static_cast<int64_t>(a->pin), 0, static_cast<int64_t>(Pin::kFast)))
+        return Broken(At(tick), "an access is pinned to a memory that is not known");
       seen.push_back(a->buffer.value);
     }
     std::sort(seen.begin(), seen.end());

@@ -10,13 +10,14 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/fnv.h"
 #include "mallocgame/program/check.h"
+#include "mallocgame/program/pins.h"
 
 namespace mallocgame {
 namespace {
 
 // FNV-1a over a canonical encoding: an integer is eight little-endian bytes, a text or list follows
 // its length.
-constexpr int64_t kLinkTag = -2, kKernelTag = -3, kInMainTag = -4, kHeldTag = -5;
+constexpr int64_t kLinkTag = -2, kKernelTag = -3, kInMainTag = -4, kHeldTag = -5, kPinTag = -6;
 
 class Fingerprint {
  public:
@@ -97,6 +98,7 @@ std::string FingerprintOf(const ProgramData& data) {
   for (const Access& a : data.accesses) {
     f.Add(a.tick, a.buffer.value, a.kind, a.writes_in_loop);
     if (a.held_until != 0) f.Add(kHeldTag, a.held_until);
+    if (a.pin != Pin::kNone) f.Add(kPinTag, a.pin);
   }
   AddCost(f, data.cost);
   return f.Hex();
@@ -106,7 +108,9 @@ std::string FingerprintOf(const ProgramData& data) {
 
 absl::StatusOr<std::shared_ptr<const Program>> Program::Create(ProgramData data) {
   MG_RETURN_IF_ERROR(CheckProgramData(data));
-  return OfChecked(std::move(data));
+  std::shared_ptr<const Program> program = OfChecked(std::move(data));
+  MG_RETURN_IF_ERROR(PinnedStays(*program, /*whole=*/false).status());
+  return program;
 }
 
 std::shared_ptr<const Program> Program::OfChecked(ProgramData data) {
@@ -126,6 +130,12 @@ Program::Program(ProgramData data) : data_(std::move(data)) {
   std::vector<int32_t> next(buffer_first_.begin(), buffer_first_.end() - 1);
   for (size_t i = 0; i < data_.accesses.size(); ++i) {
     by_buffer_[next[data_.accesses[i].buffer.index()]++] = AccessId(i);
+  }
+
+  for (const Access& a : data_.accesses) {
+    if (a.pin != Pin::kFast) continue;
+    pinned_.resize(data_.buffers.size());
+    pinned_[a.buffer.index()] = true;
   }
 
   loop_at_.assign(n, -1);

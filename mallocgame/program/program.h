@@ -89,16 +89,21 @@ enum class AccessKind : uint8_t {
   kLoopEntry,  // the loop of this tick carries the buffer and uses it
 };
 
+// The memory that serves an access in every plan, because its instruction is a kernel whose author
+// pins the array there: the kernel's code is of one memory.
+enum class Pin : uint8_t { kNone, kMain, kFast };
+
 struct Access {
   Tick tick = 0;
   BufferId buffer;
   AccessKind kind = AccessKind::kRead;
   // For a kLoopEntry: whether some access inside the loop writes or updates the buffer.
   bool writes_in_loop = false;
-  // The access begins a transfer between chips that holds the buffer until this tick: up to then
+  // The access begins a transfer, between chips or of a kernel, that holds the buffer until this tick: up to then
   // all accesses of the buffer are served by the residence that serves this one, or all from main
   // memory. 0: it begins none. Of one buffer such times don't overlap.
   Tick held_until = 0;
+  Pin pin = Pin::kNone;
   friend bool operator==(const Access&, const Access&) = default;
 };
 
@@ -286,12 +291,17 @@ class Program {
   // The access's position among those of its instruction.
   int32_t slot(AccessId id) const { return id.value - instruction(access(id).tick).first_access; }
   // Whether main memory serves the access in every plan in which the instruction runs, because it
-  // can't make results elsewhere.
+  // can't make results elsewhere or is a kernel that pins the array there.
   bool in_main_only(AccessId id) const {
     const Access& a = access(id);
-    return instruction(a.tick).results_in_main &&
-           (a.kind == AccessKind::kUpdate || a.kind == AccessKind::kWrite);
+    const bool changes = a.kind == AccessKind::kUpdate || a.kind == AccessKind::kWrite;
+    return a.pin == Pin::kMain ||
+           (a.pin == Pin::kNone && changes && instruction(a.tick).results_in_main);
   }
+  // Whether fast memory serves some access of the buffer in every plan, because a kernel pins it
+  // there. No player decides about such a buffer (plan/pinned.h).
+  bool pinned(BufferId id) const { return !pinned_.empty() && pinned_[id.index()]; }
+  bool any_pinned() const { return !pinned_.empty(); }
   // How often the instruction at `tick` runs in one run of the program.
   int64_t trips(Tick tick) const { return data_.regions[instruction(tick).region].trips; }
   // Index into regions() of the innermost region around `tick`. ticks(), the end of the program,
@@ -331,6 +341,7 @@ class Program {
   // by_buffer_[buffer_first_[b], buffer_first_[b + 1]).
   std::vector<AccessId> by_buffer_;
   std::vector<int32_t> buffer_first_;
+  std::vector<bool> pinned_;      // by buffer; empty if none is
   std::vector<int32_t> loop_at_;  // one for each tick; -1 unless it is a loop's entry or exit
   // One for each region: itself, or of a call the innermost region around it that is none.
   std::vector<int32_t> scope_of_;

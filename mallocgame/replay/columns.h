@@ -99,6 +99,12 @@ class ColumnReader {
     return *this;
   }
 
+  template <class Field, class Member>
+  ColumnReader& ReadEnumIfAny(const char* name, const Field& field, Member Row::* member,
+                              Member last) {
+    return field.empty() ? *this : ReadEnum(name, field, member, last);
+  }
+
   const absl::Status& status() const { return status_; }
 
  private:

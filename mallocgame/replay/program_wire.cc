@@ -244,6 +244,10 @@ void ToWire(const ProgramData& data, Program* wire) {
                   [](const Access& access) { return access.held_until != 0; })) {
     WriteColumn(data.accesses, &Access::held_until, a->mutable_held_until());
   }
+  if (std::any_of(data.accesses.begin(), data.accesses.end(),
+                  [](const Access& access) { return access.pin != Pin::kNone; })) {
+    WriteColumn(data.accesses, &Access::pin, a->mutable_pin());
+  }
   WriteCost(data.cost, wire->mutable_cost());
   if (data.has_dependences) {
     Dependences* d = wire->mutable_dependences();
@@ -309,6 +313,7 @@ absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire) {
                          .ReadEnum("kind", a.kind(), &Access::kind, AccessKind::kLoopEntry)
                          .Read("writes_in_loop", a.writes_in_loop(), &Access::writes_in_loop)
                          .ReadIfAny("held_until", a.held_until(), &Access::held_until)
+                         .ReadEnumIfAny("pin", a.pin(), &Access::pin, Pin::kFast)
                          .status());
   MG_ASSIGN_OR_RETURN(data.cost, ReadCost(wire.cost()));
   data.has_dependences = wire.has_dependences();

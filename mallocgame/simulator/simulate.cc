@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/plan/pinned.h"
 #include "mallocgame/simulator/copy_channel.h"
 #include "mallocgame/simulator/timeline.h"
 
@@ -164,11 +165,20 @@ struct Sums {
 
 void AddCompute(const CostModel& cost_model, const std::vector<Price>& prices, Sums& sums) {
   const Program& program = cost_model.program();
+  std::vector<uint64_t> pinned(program.any_pinned() ? program.ticks() : 0);
+  for (const PlacedPin& pin : PlacePins(program, cost_model.hardware())) {
+    const PinnedStay& stay = pin.stay;
+    for (const AccessId access : stay.serves)
+      pinned[program.access(access).tick] |= uint64_t{1} << program.slot(access);
+    if (!stay.fetched) continue;
+    sums.all_main.Add(cost_model.hardware().CopyPs(program.buffer(stay.buffer).size_bytes),
+                      program.trips(stay.begin));
+  }
   for (Tick t = 0; t < program.ticks(); ++t) {
     const Price& price = prices[t];
     const int64_t trips = program.trips(t);
     sums.compute.Add(price.time_ps, trips);
-    sums.all_main.Add(cost_model.PriceOf(t, 0).time_ps, trips);
+    sums.all_main.Add(cost_model.PriceOf(t, pinned.empty() ? 0 : pinned[t]).time_ps, trips);
     const int64_t priced_ps = price.time_ps - price.link_ps;
     if (price.source == PriceSource::kExact) sums.exact.Add(priced_ps, trips);
     if (price.source == PriceSource::kPredicted) sums.predicted.Add(priced_ps, trips);

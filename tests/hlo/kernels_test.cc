@@ -83,6 +83,13 @@ TEST_CASE("where a kernel requires its operands is read as XLA and JAX write it"
     CHECK(of(bad).empty());
   }
   CHECK(RequiredSpacesOf(Kernel("")).empty());
+  const auto both = RequiredSpacesOf(Kernel(
+      R"({"output_memory_space_colors":[{"color":"1","shape_index":["1"]}],)"
+      R"("input_memory_space_colors":[{"operand_index":"2","color":"0","shape_index":[]}]})"));
+  REQUIRE(both.size() == 2);
+  CHECK((both[0].operand == 2 && both[0].memory_space == 0));
+  CHECK((!both[1].operand && both[1].memory_space == 1));
+  CHECK(both[1].index == std::vector<int32_t>{1});
 }
 
 TEST_CASE("a kernel's bytes are shared out to its arrays") {
@@ -139,6 +146,34 @@ uint64_t Slots(const Program& program, Tick tick, const Bytes& sizes) {
     }
   }
   return slots;
+}
+
+TEST_CASE("a kernel that the compiler makes multiplies a softmax, and lacks no estimate") {
+  hlo_test::ModuleText m;
+  m.Computation("entry");
+  m.Add("x = f32[64,512] parameter()");
+  m.Add("p = f32[512,128] parameter()");
+  m.Add("y = f32[512,128] copy(p)");
+  m.Add("root = f32[64,128] custom-call(x, y)", "custom_call_target: 'tpu_custom_call'");
+  const auto made = [&m](const std::string& config) {
+    m.at("root").set_backend_config(config);
+    const std::string bytes = m.Bytes();
+    ImportInput input;
+    input.module = bytes;
+    input.profile = kCopyPrice;
+    return *ImportHlo(input, hlo_test::UnitHardware());
+  };
+  const Imported by_compiler =
+      made(R"({"custom_call_config":{"body":"TUzv","needs_hlo_passes":false}})");
+  CHECK(by_compiler.summary.kernels == 1);
+  CHECK(by_compiler.summary.kernels_without_estimate == 0);
+  const InstructionCost& cost = by_compiler.program->cost().instructions.back();
+  CHECK(cost.flops == 2 * 64 * 512 * 128);
+  CHECK(cost.transcendentals == 64 * 512);
+  const Imported by_user = made(
+      R"({"custom_call_config":{"body":"TUzv","needs_hlo_passes":false,"serialization_format":"1"}})");
+  CHECK(by_user.summary.kernels_without_estimate == 1);
+  CHECK(by_user.program->cost().instructions.back().flops == 0);
 }
 
 TEST_CASE("a kernel has the roofline of its estimate, and what lies in fast memory changes it") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "mallocgame/base/rounding.h"
 
@@ -207,7 +208,7 @@ int64_t FreshCopySchedule::Play() {
   outstanding_ = {0, 0};
   last_issued_ = {-1, -1};
   int64_t stall = 0;
-  size_t forced = 0;
+  size_t forced = 0, pins = 0;
   for (Tick t = 0; t <= program.ticks(); ++t) {
     const bool inside = t < program.ticks();
     // A copy window ends where its segment ends. In a loop every pass waits there.
@@ -226,6 +227,13 @@ int64_t FreshCopySchedule::Play() {
     }
     for (size_t i = first; i < forced; ++i) {
       while (transfers_[by_deadline_[i]].done < 0) stall += ServeFront(t) * passes;
+    }
+    // The time of these copies themselves is counted already.
+    for (; pins < tables_->tables.fetched_pins.size() && tables_->tables.FetchedAt(pins) == t;
+         ++pins) {
+      while (!queue_.empty()) stall += ServeFront(t) * passes;
+      Outstanding();
+      issued_.push_back(-1 - static_cast<int32_t>(pins));
     }
     if (!inside) break;
     if (tables_->scope_ends[t + 1] != 0) {
@@ -331,6 +339,8 @@ void FreshCopySchedule::Issue(int32_t j, Tick tick) {
 Plan FreshCopySchedule::ToPlan(const Arrangement& arrangement) const {
   const Program& program = tables_->program;
   Plan plan = AllMainPlan(program, tables_->game.hardware());
+  const std::vector<Copy> of_pins = std::exchange(plan.copies, {});
+  const size_t first = plan.residences.size();
   for (const PlannedResidence& planned : arrangement.placed()) {
     const auto id = ResidenceId(plan.residences.size());
     const BufferId buffer = tables_->tables.buffers[planned.buffer].id;
@@ -343,12 +353,16 @@ Plan FreshCopySchedule::ToPlan(const Arrangement& arrangement) const {
   for (size_t d = 0; d < arrangement.served_by().size(); ++d) {
     if (arrangement.served_by()[d] < 0) continue;
     plan.served_by[tables_->tables.decisions[d].access.index()] =
-        ResidenceId(arrangement.served_by()[d]);
+        ResidenceId(first + arrangement.served_by()[d]);
   }
   for (const int32_t j : issued_) {
+    if (j < 0) {
+      plan.copies.push_back(of_pins[-1 - j]);
+      continue;
+    }
     const Transfer& transfer = transfers_[j];
-    const auto id = ResidenceId(transfer.placed);
-    Residence& residence = plan.residences[transfer.placed];
+    const auto id = ResidenceId(first + transfer.placed);
+    Residence& residence = plan.residences[id.index()];
     residence.begin = std::min(residence.begin, transfer.begin);
     residence.end = std::max(residence.end, transfer.done);
     plan.copies.push_back({transfer.eviction ? CopyKind::kEviction : CopyKind::kPrefetch, id,

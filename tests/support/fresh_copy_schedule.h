@@ -75,7 +75,8 @@ class FreshCopySchedule {
   std::vector<uint64_t> by_need_, by_end_, leaving_, by_deadline_keys_;
   std::vector<int32_t> by_deadline_;
   std::deque<QueuedTransfer> queue_;
-  std::vector<int32_t> issued_;  // in the order of their begins
+  // In the order of their begins; -1 - k is the copy that fills the k-th pin (GameTables).
+  std::vector<int32_t> issued_;
   // For each tick, the transfers that can begin from it on: a list, whose links are in next_ready_.
   std::vector<int32_t> ready_at_, next_ready_;
   std::vector<uint64_t> ready_;  // a bit for each place in by_deadline_: it can begin now

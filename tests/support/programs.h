@@ -108,6 +108,8 @@ struct RandomProgramOptions {
   // Of the ordinary instructions a quarter reserve fast memory, and as many make what they write in
   // main memory; of the accesses some begin transfers, which hold their buffers.
   bool constrained = false;
+  // Of the accesses an eighth are pinned to a memory, where a program may.
+  bool pinned = false;
   bool roofline = false;  // otherwise a profile with a row for every placement
 };
 

@@ -1,6 +1,8 @@
 // The random program generator.
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mallocgame/base/error.h"
@@ -25,7 +27,8 @@ class RandomGenerator {
     for (const Visible& v : visible_) {
       if (v.writable && rng_.Below(4) == 0) builder_.MarkOutput(v.buffer);
     }
-    return options_.constrained ? WithTransfers(*builder_.Build()) : builder_.Build();
+    const auto program = options_.constrained ? WithTransfers(*builder_.Build()) : builder_.Build();
+    return options_.pinned ? WithPins(program) : program;
   }
 
  private:
@@ -54,6 +57,21 @@ class RandomGenerator {
       }
     }
     return Program::Create(std::move(data)).value();
+  }
+
+  // The same with pins. One that Program::Create refuses is left out.
+  std::shared_ptr<const Program> WithPins(std::shared_ptr<const Program> program) {
+    for (size_t a = 0; a < program->accesses().size(); ++a) {
+      const Access& access = program->accesses()[a];
+      if (program->instruction(access.tick).plain_copy || access.kind == AccessKind::kLoopEntry ||
+          rng_.Below(8) != 0)
+        continue;
+      const Pin pin = rng_.Below(2) == 0 ? Pin::kMain : Pin::kFast;
+      ProgramData data = program->data();
+      data.accesses[a].pin = pin;
+      if (auto pinned = Program::Create(std::move(data)); pinned.ok()) program = *pinned;
+    }
+    return program;
   }
 
   BufferId Known(const std::string& name, BufferOrigin origin) {

@@ -234,7 +234,7 @@ class Program:
 
         tick, buffer i4, kind u1 (READ, UPDATE, WRITE or LOOP_ENTRY), writes_in_loop bool,
         held_until i4 (until that tick a transfer that it begins holds the buffer where it is; 0:
-        it begins none).
+        it begins none), pin u1 (the memory that a kernel pins it to: 0 none, 1 main, 2 fast).
         """
     @property
     def has_dependences(self) -> bool:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace mallocgame {
 namespace {
@@ -19,6 +20,8 @@ int64_t CopySchedule::Run(const Arrangement& arrangement) {
     states_.assign(ticks / kStateTicks + 1, {});
     stall_of_.assign(ticks + 1, 0);
     stall_ = 0;
+    const std::vector<int32_t>& pins = tables_->tables.fetched_pins;
+    pin_turns_.assign(pins.size(), 0);
   }
   FindChanges();
   for (next_change_ = 0; next_change_ < changes_.size();) PlayFrom(next_change_);
@@ -103,6 +106,7 @@ void CopySchedule::PlayTick(Tick t) {
   for (const int32_t id : transfers_.due_at(t)) {
     while (!IsDone(id)) stall += ServeFront(t) * passes;
   }
+  stall += FillPins(t) * passes;
   if (inside) {
     if (tables_->scope_ends[t + 1] != 0) {
       // What must be done when the scope ends can't begin behind it.
@@ -126,6 +130,19 @@ void CopySchedule::PlayTick(Tick t) {
   }
   stall_ += stall - stall_of_[t];
   stall_of_[t] = stall;
+}
+
+// Copies that fill pins at this tick come behind all that the channel has, for which the program
+// waits; returns how long. Their own time is part of the program's.
+int64_t CopySchedule::FillPins(Tick t) {
+  const GameTables& tables = tables_->tables;
+  int64_t stall = 0;
+  for (size_t k = tables.FirstFetched(t); k < pin_turns_.size() && tables.FetchedAt(k) == t; ++k) {
+    while (!queue_.empty()) stall += ServeFront(t);
+    Outstanding();
+    pin_turns_[k] = turn_++;
+  }
+  return stall;
 }
 
 bool CopySchedule::IsBegun(int32_t id) const {
@@ -224,33 +241,42 @@ void CopySchedule::Issue(int32_t id, Tick tick) {
 Plan CopySchedule::ToPlan(const Arrangement& arrangement) const {
   const Program& program = tables_->program;
   Plan plan = AllMainPlan(program, tables_->game.hardware());
-  std::vector<std::tuple<Tick, int32_t, int32_t, int32_t>> issued;  // begin, turn, transfer, rank
+  const std::vector<Copy> of_pins = std::exchange(plan.copies, {});
+  const size_t first = plan.residences.size();
+  // Begin, turn, transfer, residence; a residence of -1: the transfer is the number of a pin's copy.
+  std::vector<std::tuple<Tick, int32_t, int32_t, int32_t>> issued;
+  for (size_t k = 0; k < pin_turns_.size(); ++k)
+    issued.emplace_back(tables_->tables.FetchedAt(k), pin_turns_[k], k, -1);
   for (const PlannedResidence& planned : arrangement.placed()) {
-    const auto r = static_cast<int32_t>(plan.residences.size());
+    const auto r = static_cast<int32_t>(plan.residences.size() - first);
     transfers_.VisitOf(r, [&](int32_t id) {
       issued.emplace_back(services_[id].begin, services_[id].turn, id, r);
     });
     const BufferId buffer = tables_->tables.buffers[planned.buffer].id;
     plan.residences.push_back({buffer, planned.offset, planned.need, planned.end});
     if (!planned.preload) continue;
-    plan.copies.push_back({CopyKind::kPrefetch, ResidenceId(r), 0,
+    plan.copies.push_back({CopyKind::kPrefetch, ResidenceId(first + r), 0,
                            tables_->decision(planned.buffer, planned.first).tick, 0,
                            arrangement.size(planned), true, -1});
   }
   for (size_t d = 0; d < arrangement.served_by().size(); ++d) {
     if (arrangement.served_by()[d] < 0) continue;
     plan.served_by[tables_->tables.decisions[d].access.index()] =
-        ResidenceId(arrangement.served_by()[d]);
+        ResidenceId(first + arrangement.served_by()[d]);
   }
   std::sort(issued.begin(), issued.end());
   for (const auto& [begin, turn, id, r] : issued) {
+    if (r < 0) {
+      plan.copies.push_back(of_pins[id]);
+      continue;
+    }
     const Transfer& transfer = transfers_[id];
     const Tick done = services_[id].done;
-    Residence& residence = plan.residences[r];
+    Residence& residence = plan.residences[first + r];
     residence.begin = std::min(residence.begin, begin);
     residence.end = std::max(residence.end, done);
     plan.copies.push_back({transfer.eviction ? CopyKind::kEviction : CopyKind::kPrefetch,
-                           ResidenceId(r), begin, done, transfer.part_begin, transfer.part_end,
+                           ResidenceId(first + r), begin, done, transfer.part_begin, transfer.part_end,
                            false, transfer.eviction ? -1 : arrangement.placed()[r].replaces});
   }
   return plan;

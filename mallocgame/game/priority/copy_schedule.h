@@ -56,6 +56,7 @@ class CopySchedule {
   void FindChanges();
   void PlayFrom(size_t first_change);
   bool IsAsBefore(Tick tick) const;
+  int64_t FillPins(Tick t);
   void PlayTick(Tick t);
   int64_t ServeFront(Tick done);
   bool IsBegun(int32_t id) const;
@@ -74,6 +75,7 @@ class CopySchedule {
   std::vector<Service> services_;    // by transfer
   std::vector<State> states_;        // by block of ticks, before its first one
   std::vector<int64_t> stall_of_;    // by tick
+  std::vector<int32_t> pin_turns_;   // of the copies that fill pins (GameTables::fetched_pins)
   int64_t stall_ = 0;                // their sum
   std::vector<Change> changes_;
   // The play that is going on.

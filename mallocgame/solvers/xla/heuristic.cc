@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "mallocgame/plan/pinned.h"
 #include "mallocgame/solvers/xla/asked_pieces.h"
 #include "mallocgame/solvers/xla/buffer_walk.h"
 #include "mallocgame/solvers/xla/chips.h"
@@ -26,13 +27,6 @@ constexpr int kMostLooks = 50;
 // A preloaded buffer that would be held for a larger share of the program's time is held
 // throughout.
 constexpr double kMostOfProgramHeld = 0.6;
-
-std::vector<int64_t> Reserved(const Program& program) {
-  std::vector<int64_t> reserved;
-  reserved.reserve(program.instructions().size());
-  for (const Instruction& i : program.instructions()) reserved.push_back(i.reserved_bytes);
-  return reserved;
-}
 
 // Fast memory less the share keep_free. Game::usable_bytes() rounds that down to the alignment. XLA
 // counts bytes and not units of the alignment, so the last buffer may end anywhere below the
@@ -55,7 +49,8 @@ class Allocator {
              options.loop_weight}),
         defined_(XlaDefinitions(program_)), pieces_(program_, pieces),
         tables_{program_, hardware_, cost_, picker_, defined_, options_, pieces_},
-        memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, hardware_),
+        memory_(cost_.elapsed_ps(), BytesBelowPlayers(program_, game.hardware()), capacity_,
+                hardware_),
         in_main_(program_.accesses().size(), false), in_fast_(program_.accesses().size(), false) {
     for (size_t a = 0; a < in_main_.size(); ++a) in_main_[a] = game.in_main(AccessId(a));
     if (!pieces.offset) return;

@@ -167,7 +167,7 @@ std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
   for (size_t b = 0; b < program.buffers().size(); ++b) {
     const BufferId buffer(b);
     const auto accesses = program.accesses_of(buffer);
-    if (!program.buffer(buffer).eligible || accesses.empty()) continue;
+    if (!program.buffer(buffer).eligible || program.pinned(buffer) || accesses.empty()) continue;
     Rank rank;
     rank.boundedness = cost.Boundedness(buffer);
     rank.size = program.buffer(buffer).size_bytes;
@@ -208,7 +208,8 @@ std::vector<BufferId> XlaPreloadOrder(const Program& program) {
     const Buffer& buffer = program.buffers()[b];
     const BufferId id(b);
     const auto accesses = program.accesses_of(id);
-    if (!buffer.eligible || !buffer.CanBePreloaded() || accesses.empty()) continue;
+    if (!buffer.eligible || program.pinned(id) || !buffer.CanBePreloaded() || accesses.empty())
+      continue;
     if (std::any_of(accesses.begin(), accesses.end(),
                     [&](AccessId a) { return LooksLikeActivation(program, a); }))
       continue;
