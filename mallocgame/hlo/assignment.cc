@@ -91,6 +91,11 @@ void PlanReader::NameByTransfer() {
     int32_t& buffer = buffer_of_[unnamed];
     if (buffer == kNone) buffer = buffer_of_[named];
   };
+  // What an eviction brings to main memory is what it was, whatever fetches it from there.
+  for (const Transfer& transfer : transfers_) {
+    const Place &from = place(transfer.from), &to = place(transfer.to);
+    if (from.fast && !to.fast && from.size_bytes == to.size_bytes) name(transfer.to, transfer.from);
+  }
   // A prefetch that replaces a plain copy is from another buffer. If only an eviction reads what
   // it brings, main memory tells the name; and if nothing but a later prefetch reads that, what
   // this fills.

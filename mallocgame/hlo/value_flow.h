@@ -15,8 +15,9 @@ namespace mallocgame::hlo {
 class ValueFlow {
  public:
   // Follows tuples and their elements, bitcasts and the like, and what a loop, or each branch of a
-  // conditional, passes through unchanged: such an array of it hands its operand's on. Where a loop is given one value
-  // several times, the first parameter array that holds it stands for the others.
+  // conditional, passes through unchanged: such an array of its result hands its operand's on.
+  // Where a loop is given one value several times, the first parameter array that holds it stands
+  // for the others.
   ValueFlow(const Module& module, const Schedule& schedule);
 
   // The array that this one hands on; kNone if it is a value of its own.

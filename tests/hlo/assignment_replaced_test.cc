@@ -51,6 +51,31 @@ TEST_CASE("a slice that became a transfer out of fast memory reads there") {
   CHECK(read.plan.copies.empty());
 }
 
+TEST_CASE("a plain copy that became a prefetch of what was evicted just before") {
+  ModuleText before, after;
+  before.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("q = f32[8,128] negate(p)")
+      .Add("c = f32[8,128] copy(q)")
+      .Add("r = f32[8,128] abs(c)");
+  after.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add(Line("q", kFast, "negate(p)"))
+      .Add(Start("out", kMain, kFast, "q"))
+      .Add(Line("home", kMain, "copy-done(out)"))
+      .Add(Start("in", kFast, kMain, "home"))
+      .Add(Line("c1", kFast, "copy-done(in)"))
+      .Add("r = f32[8,128] abs(c1)")
+      .Place("q", {}, 0, 1)
+      .Place("in", {0}, 4096, 1);
+  const Read read = ReadPlan(before, after);
+  REQUIRE(read.plan.copies.size() == 2);
+  CHECK(read.plan.copies[0].kind == CopyKind::kEviction);
+  REQUIRE(read.plan.copies[1].replaces >= 0);
+  CHECK(read.program->instruction(read.plan.copies[1].replaces).name == "c");
+  CHECK(read.OffsetOf("r", "c") == 4096);
+}
+
 // The left branch hands on what it is given, so that this is one with what the right one writes.
 ModuleText Branches(bool assigned) {
   const char* const place = assigned ? kFast : kMain;
