@@ -120,10 +120,15 @@ Tick CopyWriter::FirstUse(ResidenceId residence) const {
   const auto first = std::find(plan_.served_by.begin(), plan_.served_by.end(), residence);
   if (first == plan_.served_by.end()) return 0;
   const Tick tick = program_.accesses()[first - plan_.served_by.begin()].tick;
-  for (int32_t r = program_.instruction(tick).region; r > 0; r = program_.regions()[r].parent) {
-    if (program_.regions()[r].parent == 0) return program_.regions()[r].begin;
+  const absl::Span<const Region> regions = program_.regions();
+  int32_t r = program_.instruction(tick).region;
+  if (r == 0) return tick;
+  while (regions[r].parent != 0) r = regions[r].parent;
+  Tick begin = regions[r].begin;
+  for (; r > 0; --r) {  // the branches before it
+    if (regions[r].parent == 0 && regions[r].end == begin) begin = regions[r].begin;
   }
-  return tick;
+  return begin;
 }
 
 Tick CopyWriter::FreeFrom(const Residence& residence) const {
