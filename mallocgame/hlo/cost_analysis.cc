@@ -120,6 +120,7 @@ bool CostAnalysis::IsBitcast(int32_t transpose) const {
 
 int64_t CostAnalysis::MovedBytes(int32_t instruction) const {
   const int64_t moved = std::min(Moved(instruction), Bytes(instruction));
+  if (moved == Moved(instruction)) return moved;
   int64_t both = moved;
   for (size_t k = 0; k < module_.operands(instruction).size(); ++k) {
     const int64_t bytes = Bytes(module_.operands(instruction)[k]);

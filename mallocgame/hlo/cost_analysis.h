@@ -43,8 +43,8 @@ class CostAnalysis {
   Work Of(int32_t instruction) const;
 
   // The bytes that an instruction without a price is taken to move, there and back: what it writes
-  // (only the update if it updates in place), never more than its arrays hold, or half of what it
-  // reads whole and writes, if that is more. Small operands count nothing.
+  // (only the update if it updates in place). If a scatter's updates are more than its result, it
+  // is what the result holds, or half of that and of what it reads whole, if that is more.
   int64_t MovedBytes(int32_t instruction) const;
 
   // What a computation reads and writes, and does, if it runs once as the program would run it, or
