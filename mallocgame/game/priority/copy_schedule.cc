@@ -20,8 +20,7 @@ int64_t CopySchedule::Run(const Arrangement& arrangement) {
     states_.assign(ticks / kStateTicks + 1, {});
     stall_of_.assign(ticks + 1, 0);
     stall_ = 0;
-    const std::vector<int32_t>& pins = tables_->tables.fetched_pins;
-    pin_turns_.assign(pins.size(), 0);
+    pin_turns_.assign(tables_->tables.fetched_pins.size(), 0);
   }
   FindChanges();
   for (next_change_ = 0; next_change_ < changes_.size();) PlayFrom(next_change_);
@@ -245,7 +244,7 @@ Plan CopySchedule::ToPlan(const Arrangement& arrangement) const {
   const size_t first = plan.residences.size();
   // Begin, turn, transfer, residence; a residence of -1: the transfer is the number of a pin's copy.
   std::vector<std::tuple<Tick, int32_t, int32_t, int32_t>> issued;
-  for (size_t k = 0; k < pin_turns_.size(); ++k)
+  for (int32_t k = 0; k < std::ssize(pin_turns_); ++k)
     issued.emplace_back(tables_->tables.FetchedAt(k), pin_turns_[k], k, -1);
   for (const PlannedResidence& planned : arrangement.placed()) {
     const auto r = static_cast<int32_t>(plan.residences.size() - first);
