@@ -149,9 +149,10 @@ def main(
     players: tuple[str, ...] = (*OTHERS, "muzero"),
     controls: bool = False,
 ) -> None:
-    chosen = [*players, *(CONTROLS if controls else ())]
-    grid = ex.Grid(seed=seeds, program=programs or suite("contended"), player=chosen)
+    wanted = [*players, *(CONTROLS if controls else ())]
+    grid = ex.Grid(seed=seeds, program=programs or suite("contended"), player=wanted)
     rows = bench.run(measure, grid, settings={"seconds": seconds}, pinned=True)
+    chosen = list(ex.grouped(rows, "player"))
     answers = {
         program: ex.grouped(several, "player")
         for program, several in ex.grouped(rows, "program").items()

@@ -255,6 +255,34 @@ def test_a_command_says_what_is_allowed(tmp_path, capsys, arguments, said):
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("only", "said"),
+    [
+        (["colour=red"], "--only: found colour, allowed: program, seed"),
+        (["seed=7"], "--only: found seed=7, allowed: such as program=a seed=0"),
+    ],
+)
+def test_cells_that_there_are_not_are_no_silent_nothing(tmp_path, only, said):
+    assert said in str(call(tmp_path, "--only", *only))
+
+
+def test_a_command_without_a_bench_may_have_a_folder(tmp_path, capsys):
+    def listing(folder: pathlib.Path, workers: ex.Workers) -> None:
+        print(folder.name, workers)
+
+    with pytest.raises(SystemExit):
+        ex.main(listing, [str(tmp_path), "--jobs", "3"])
+    assert capsys.readouterr().out == f"{tmp_path.name} 3\n"
+
+
+def test_a_table_that_needs_more_cells_says_so(tmp_path):
+    def lacking(bench: ex.Bench) -> None:
+        ex.grouped(bench.run(measure, GRID), "program")["b/c"]
+
+    with pytest.raises(SystemExit, match="--only leaves too little for the table; "):
+        ex.main(lacking, [str(tmp_path), "--only", "program=a"])
+
+
 def test_an_error_of_a_command_is_one_line(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "0.json").write_text("[]")

@@ -13,7 +13,7 @@ from typing import Any
 from mallocgame._jobs import HERE, Workers, workers_of
 from mallocgame._jobs.cluster import ADDRESSES, check_address
 from mallocgame.errors import InvalidInputError, MallocGameError
-from mallocgame.experiments.grid import Grid
+from mallocgame.experiments.grid import Grid, name_of
 from mallocgame.experiments.running import Row, run, tell
 
 
@@ -24,10 +24,23 @@ class Bench:
     folder: pathlib.Path
     workers: Workers = HERE
     only: dict[str, list[str]] = dataclasses.field(default_factory=dict)
+    _used: set[str] = dataclasses.field(default_factory=set)  # axes of `only` that a grid had
 
     def run(self, measure: Callable[..., Any], grid: Grid, **how: Any) -> list[Row]:
-        """Runs a grid in the folder, or its cells of --only; `how` goes to run()."""
+        """Runs a grid in the folder, or its cells of --only; `how` goes to run().
+
+        InvalidInputError: no cell is of --only, or the first grid has none of its axes.
+        """
         chosen = grid.only(self.only)
+        self._used.update(self.only.keys() & {*grid.axes})
+        if self.only and not self._used:
+            raise InvalidInputError(
+                f"--only: found {', '.join(self.only)}, allowed: {', '.join(grid.axes)}"
+            )
+        if len(grid) and not len(chosen):
+            example = " ".join(f"{axis}={name_of(next(iter(grid))[axis])}" for axis in grid.axes)
+            names = " ".join(f"{axis}={','.join(names)}" for axis, names in self.only.items())
+            raise InvalidInputError(f"--only: found {names}, allowed: such as {example}")
         return run(measure, chosen, self.folder, **{"workers": self.workers, "done": tell} | how)
 
 
@@ -44,6 +57,7 @@ def main(benchmark: Callable[..., int | None], arguments: Sequence[str] | None =
     """
     parser = parser_of(benchmark)
     options = vars(parser.parse_intermixed_args(arguments))
+    only: dict[str, list[str]] = dict(options.pop("only", ()))
     try:
         with contextlib.ExitStack() as stack:
             if "jobs" in options:
@@ -52,7 +66,7 @@ def main(benchmark: Callable[..., int | None], arguments: Sequence[str] | None =
             given: list[Any] = []
             for name, one in inspect.signature(benchmark, eval_str=True).parameters.items():
                 if one.annotation is Bench:
-                    folder, only = options.pop("folder"), dict(options.pop("only"))
+                    folder = options.pop("folder")
                     folder.mkdir(parents=True, exist_ok=True)
                     given.append(Bench(folder, workers, only))
                 elif one.annotation == Workers:
@@ -64,6 +78,10 @@ def main(benchmark: Callable[..., int | None], arguments: Sequence[str] | None =
             sys.exit(benchmark(*given, **options))
     except MallocGameError as error:
         sys.exit(f"{parser.prog}: {error}")
+    except (LookupError, ValueError):
+        if not only:
+            raise
+        sys.exit(f"{parser.prog}: --only leaves too little for the table; {folder} has the answers")
 
 
 def parser_of(benchmark: Callable[..., int | None]) -> argparse.ArgumentParser:
@@ -154,10 +172,14 @@ def _seeds(text: str) -> tuple[int, ...]:
     return numbers if "," in text else tuple(range(numbers[0]))
 
 
+def _split(text: str) -> list[str]:
+    separator = ";" if ";" in text or "=" in text else ","
+    return [one.strip() for one in text.split(separator) if one.strip()]
+
+
 def _parts(choices: tuple[str, ...], part: Callable[[str], Any]) -> Callable[[str], list[Any]]:
     def read(text: str) -> list[Any]:
-        separator = ";" if ";" in text or "=" in text else ","
-        found = [one.strip() for one in text.split(separator) if one.strip()]
+        found = _split(text)
         for one in found:
             if choices and one not in choices:
                 raise argparse.ArgumentTypeError(f"found {one}, allowed: {', '.join(choices)}")
@@ -170,7 +192,7 @@ def _axis(text: str) -> tuple[str, list[str]]:
     axis, equals, names = text.partition("=")
     if not (axis and equals and names):
         raise argparse.ArgumentTypeError(f"found {text}, allowed: AXIS=NAME,NAME")
-    return axis, names.split(",")
+    return axis, _split(names)
 
 
 def _ray(text: str) -> str:
