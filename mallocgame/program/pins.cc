@@ -51,7 +51,7 @@ PinnedStay WholeStay(const Program& program, BufferId id) {
 }
 
 // Adds a stay for each pinned access, or for each that a transfer holds. Returns the first access
-// that such a stay can't serve, because it isn't a read.
+// that such a stay can't serve: it isn't a read, or is pinned to main memory.
 AccessId AddShortStays(const Program& program, BufferId id, std::vector<PinnedStay>& stays) {
   Tick end = 0;
   for (const AccessId a : program.accesses_of(id)) {
@@ -64,7 +64,7 @@ AccessId AddShortStays(const Program& program, BufferId id, std::vector<PinnedSt
     } else {
       continue;
     }
-    if (access.kind != AccessKind::kRead) return a;
+    if (access.kind != AccessKind::kRead || program.in_main_only(a)) return a;
   }
   return AccessId();
 }

@@ -113,7 +113,7 @@ int CheckPinnedPrograms(int programs, uint64_t seed) {
     for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
       GameOptions options;
       options.kind = kind;
-      options.exact_stalls = rng.Below(2) == 0;
+      options.exact_stalls = kind == GameKind::kPriority && rng.Below(2) == 0;
       CheckAgreement(*testing::MakeGame(program, hardware, options), rng);
     }
   }
@@ -124,7 +124,7 @@ TEST_CASE("no plan of a random game moves what is pinned") {
   CHECK(CheckPinnedPrograms(500, 2) > 200);
 }
 
-TEST_CASE("no plan of 100,000 random games moves what is pinned", "[weekly]") {
+TEST_CASE("no plan of many random games moves what is pinned", "[weekly]") {
   CHECK(CheckPinnedPrograms(100'000, 3) > 50'000);
 }
 
