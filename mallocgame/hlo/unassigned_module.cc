@@ -10,10 +10,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/buffers.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/memory_spaces.h"
 #include "mallocgame/hlo/needed_copies.h"
 #include "mallocgame/hlo/opcodes.h"
+#include "mallocgame/hlo/pins.h"
 #include "mallocgame/hlo/schedule.h"
 
 namespace mallocgame::hlo {
@@ -298,6 +300,21 @@ int64_t FastResults(const Module& module, const Schedule& schedule, int64_t fast
   return count;
 }
 
+// Whether arrays lie in fast memory that no kernel pins there. A module that can't be read so far
+// is the importer's to refuse.
+bool IsAssigned(const Module& module, int64_t fast_memory_space) {
+  bool any = false;
+  for (int32_t i = 0; i < std::ssize(module.instructions()); ++i) {
+    for (const Array& array : module.arrays(i)) any |= array.memory_space == fast_memory_space;
+  }
+  if (!any) return false;
+  const absl::StatusOr<Schedule> schedule = Flatten(module);
+  if (!schedule.ok()) return false;
+  const auto table = BuildBuffers(module, *schedule, fast_memory_space);
+  return table.ok() &&
+         !CheckBeforeAssignment(module, *schedule, table->of_array, fast_memory_space).ok();
+}
+
 }  // namespace
 
 absl::StatusOr<UnassignedModule> Unassign(const Module& assigned, int64_t fast_memory_space) {
@@ -338,7 +355,7 @@ absl::StatusOr<UnassignedModule> ParseUnassigned(absl::string_view bytes,
                                                  int64_t fast_memory_space) {
   UnassignedModule unassigned;
   MG_ASSIGN_OR_RETURN(unassigned.module, Module::Parse(bytes, "module"));
-  if (CheckBeforeAssignment(*unassigned.module, fast_memory_space).ok()) return unassigned;
+  if (!IsAssigned(*unassigned.module, fast_memory_space)) return unassigned;
   return Unassign(*unassigned.module, fast_memory_space);
 }
 
