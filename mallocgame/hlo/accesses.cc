@@ -25,28 +25,33 @@ struct Touch {
   bool reads = false, writes = false;
 };
 
+bool SameTile(const TileProto& a, const TileProto& b) {
+  return absl::c_equal(a.dimensions(), b.dimensions());
+}
+
 bool SameArray(const ShapeProto& a, const ShapeProto& b) {
   const LayoutProto &x = a.layout(), &y = b.layout();
-  const auto same_tile = [](const TileProto& s, const TileProto& t) {
-    return absl::c_equal(s.dimensions(), t.dimensions());
-  };
   return a.element_type() == b.element_type() && absl::c_equal(a.dimensions(), b.dimensions()) &&
          absl::c_equal(x.minor_to_major(), y.minor_to_major()) &&
-         absl::c_equal(x.tiles(), y.tiles(), same_tile) &&
+         absl::c_equal(x.tiles(), y.tiles(), SameTile) &&
          x.element_size_in_bits() == y.element_size_in_bits() &&
          x.tail_padding_alignment_in_elements() == y.tail_padding_alignment_in_elements();
 }
 
 // The slices that XLA:TPU makes asynchronous: they cut one dimension, begin where a tile does, and
-// convert nothing.
+// convert nothing. Parts of tiles are cut along the outermost dimension only.
 bool IsSliceOfTiles(const HloInstructionProto& slice, const ShapeProto& from) {
   if (slice.slice_dimensions_size() != from.dimensions_size()) return false;
   if (slice.shape().element_type() != from.element_type()) return false;
+  const auto& order = from.layout().minor_to_major();
+  const bool same_tiles =
+      absl::c_equal(from.layout().tiles(), slice.shape().layout().tiles(), SameTile);
   int cut = 0;
   for (int d = 0; d < from.dimensions_size(); ++d) {
     const auto& part = slice.slice_dimensions(d);
     if (part.start() == 0 && part.limit() == from.dimensions(d) && part.stride() <= 1) continue;
     if (part.stride() > 1 || part.start() % TileExtent(from, d) != 0) return false;
+    if (!same_tiles && (order.empty() || order[order.size() - 1] != d)) return false;
     ++cut;
   }
   return cut == 1;

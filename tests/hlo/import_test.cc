@@ -296,6 +296,8 @@ TEST_CASE("a slice of whole tiles along one dimension can be replaced like a pla
   CHECK_FALSE(replaceable(from, "f32[16,128]{1,0:T(8,128)}", "0:16:1 0:128:1"));
   CHECK_FALSE(replaceable(from, "f32[32,512]{1,0:T(8,128)}", "0:64:2 0:512:1"));
   CHECK_FALSE(replaceable(from, from, "0:64:1 0:512:1"));
+  CHECK_FALSE(replaceable("f32[64,32,9]{1,2,0:T(8,128)}", "f32[64,32,1]{1,2,0:T(1,128)}",
+                          "0:64:1 0:32:1 8:9:1"));
   // XLA:TPU has slices that convert, but no transfer that does.
   CHECK_FALSE(replaceable(from, "bf16[16,512]{1,0:T(8,128)}", "24:40:1 0:512:1"));
 }
