@@ -110,10 +110,12 @@ def next_work(program: mg.Program, plan: mg.Plan) -> list[int]:
     replaced = set(plan.copies["replaces"].tolist())
     opcodes = program.instruction_opcodes
     times_ps = timeline(program, mg.all_main_plan(program))["compute_ps"]
+    exits = {int(loop["exit"]) for loop in program.loops}  # ticks behind the last trip
     found = [len(opcodes)]
     for tick in range(len(opcodes) - 1, -1, -1):
         # A custom call may be no more than the bytes of a loop's carry (AllocateBuffer).
         idle = opcodes[tick] in _NO_WORK or (opcodes[tick] == "custom-call" and not times_ps[tick])
+        idle = idle or tick in exits
         found.append(found[-1] if idle or tick in replaced else tick)
     return found[::-1]
 
