@@ -76,9 +76,9 @@ void AddDecisions(const Game& game, GameTables& tables) {
       continue;
     if (program.accesses_of(BufferId(b)).empty()) continue;
     game_buffer[b] = static_cast<int32_t>(tables.buffers.size());
-    tables.buffers.push_back(
-        {BufferId(b), buffer.size_bytes, game.hardware().CopyPs(buffer.size_bytes),
-         buffer.origin == BufferOrigin::kUndefined, buffer.CanBePreloaded()});
+    tables.buffers.push_back({BufferId(b), buffer.size_bytes,
+                              game.hardware().CopyPs(buffer.size_bytes),
+                              buffer.origin == BufferOrigin::kUndefined, buffer.CanBePreloaded()});
     if (smallest == 0 || buffer.size_bytes < smallest) smallest = buffer.size_bytes;
   }
   tables.shortest_copy_ps = std::max<int64_t>(1, game.hardware().CopyPs(smallest));
