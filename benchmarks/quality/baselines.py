@@ -148,14 +148,16 @@ def network(folder: pathlib.Path, seed: int) -> pathlib.Path:
     return folder / f"cloning-{seed}.pt"
 
 
-def prepare_cloning(bench: ex.Bench, seeds: tuple[int, ...], jobs: int) -> None:
+def prepare_cloning(bench: ex.Bench, seeds: tuple[int, ...]) -> None:
     """Keeps the network of each seed, trained where it isn't there."""
     missing = [seed for seed in seeds if not network(bench.folder, seed).exists()]
     if not missing:
         return
-    data = SETTINGS["cloning"]
+    data, jobs = SETTINGS["cloning"], bench.workers if isinstance(bench.workers, int) else 1
     several = ex.evenly(mg.levels("train"), data["levels"])
-    make_dataset(several, bench.folder / "data", [data["behaviour"]], jobs=jobs, done=ex.tell)
+    make_dataset(
+        several, bench.folder / "data", [data["behaviour"]], jobs=max(1, jobs), done=ex.tell
+    )
     for seed in missing:
         torch.manual_seed(seed)
         model = clone(list(offline.read_numpy(bench.folder / "data")), data["steps"])
@@ -209,7 +211,7 @@ def main(
     torch.set_num_threads(1)  # the networks are small: threads would wait for each other
     chosen = ex.evenly(mg.levels("validation", scored=True), levels)
     grid = ex.Grid(level=chosen, seed=seeds, method=(*SOLVERS, *METHODS))
-    prepare_cloning(bench, seeds, bench.workers if isinstance(bench.workers, int) else 1)
+    prepare_cloning(bench, seeds)
     work = functools.partial(measure, folder=str(bench.folder.resolve()))
     rows = bench.run(work, grid, settings={"seconds": seconds}, inputs=inputs, pinned=True)
     shown = [0.05, 1.0, seconds * 1.05]

@@ -228,9 +228,10 @@ def test_a_command_has_the_options_of_its_function(tmp_path, capsys):
         "out () 60 (8,) ('a',) test ('test',) (0, 1)",
         "None False 0 4",
     ]
-    options = ["--seconds", 0.5, "--games", "8,64", "--players", "a:x=1,y=2;b", "c", "--cold"]
+    options = ["--seconds", 0.5, "--games", "8,64", "--players", "a:x=1,y=2;b", "--cold"]
     options += ["--splits", "validation,test", "--seeds", "3,5", "--picture", "p.png"]
-    assert call(tmp_path / "out", "x", *options, "--only", "program=a", "seed=1") == 3
+    options += ["--players", "c", "--only", "program=a", "--only", "seed=1"]
+    assert call(tmp_path / "out", *options, "x") == 3
     assert capsys.readouterr().out.splitlines() == [
         "out ('x',) 0.5 (8, 64) ('a:x=1,y=2', 'b', 'c') test ('validation', 'test') (3, 5)",
         "p.png True 0 1",
@@ -281,6 +282,15 @@ def test_a_table_that_needs_more_cells_says_so(tmp_path):
 
     with pytest.raises(SystemExit, match="--only leaves too little for the table; "):
         ex.main(lacking, [str(tmp_path), "--only", "program=a"])
+
+
+def test_spaces_separate_values_where_no_texts_follow(tmp_path, capsys):
+    def spaced(bench: ex.Bench, *, methods: tuple[str, ...] = ("a",)) -> None:
+        print(methods, bench.only)
+
+    with pytest.raises(SystemExit):
+        ex.main(spaced, [str(tmp_path), "--methods", "b", "c,d", "--only", "seed=1", "x=y"])
+    assert capsys.readouterr().out == "('b', 'c', 'd') {'seed': ['1'], 'x': ['y']}\n"
 
 
 def test_an_error_of_a_command_is_one_line(tmp_path):

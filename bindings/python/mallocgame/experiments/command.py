@@ -53,7 +53,8 @@ def main(benchmark: Callable[..., int | None], arguments: Sequence[str] | None =
     and Workers is --jobs and --ray. *NAME is any number of texts. Every keyword is an option. A
     bool is a flag, and a Literal has its choices. tuple[KIND, ...] takes several, which commas may
     separate; those with settings, as in `a:x=1,y=2;b`, semicolons. `seeds` is how many, which are
-    0, 1 ..., or the numbers, as in 0,3. Other types are called with the text.
+    0, 1 ..., or the numbers, as in 0,3. Other types are called with the text. Options of several
+    may be repeated; spaces separate values where there is no *NAME.
     """
     parser = parser_of(benchmark)
     options = vars(parser.parse_intermixed_args(arguments))
@@ -90,12 +91,17 @@ def parser_of(benchmark: Callable[..., int | None]) -> argparse.ArgumentParser:
         description=inspect.getmodule(benchmark).__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for name, one in inspect.signature(benchmark, eval_str=True).parameters.items():
-        _add(parser, name, one)
+    named = inspect.signature(benchmark, eval_str=True).parameters
+    # Texts that stand behind an option would be taken for more values of it.
+    any_number = "+" if all(one.kind is not one.VAR_POSITIONAL for one in named.values()) else 1
+    for name, one in named.items():
+        _add(parser, name, one, any_number)
     return parser
 
 
-def _add(parser: argparse.ArgumentParser, name: str, one: inspect.Parameter) -> None:
+def _add(
+    parser: argparse.ArgumentParser, name: str, one: inspect.Parameter, any_number: int | str
+) -> None:
     kind, default = one.annotation, one.default
     if kind is Bench:
         parser.add_argument("folder", type=pathlib.Path, help="keeps the answers; goes on with it")
@@ -103,7 +109,8 @@ def _add(parser: argparse.ArgumentParser, name: str, one: inspect.Parameter) -> 
         parser.add_argument(
             "--only",
             type=_axis,
-            nargs="+",
+            action="extend",
+            nargs=any_number,
             default=[],
             metavar="AXIS=NAME,...",
             help="only cells with these values",
@@ -133,7 +140,7 @@ def _add(parser: argparse.ArgumentParser, name: str, one: inspect.Parameter) -> 
         parser.add_argument(
             flag,
             action=_Several,
-            nargs="+",
+            nargs=any_number,
             default=default,
             type=_parts(choices, str if choices else part),
             help=f"of {', '.join(choices)}" if choices else None,
@@ -156,10 +163,12 @@ def _add_workers(parser: argparse.ArgumentParser) -> None:
 
 
 class _Several(argparse.Action):
-    """Makes one tuple of lists."""
+    """Makes one tuple of the lists of all that are given."""
 
-    def __call__(self, _parser: Any, options: Any, lists: Any, _option: Any = None) -> None:
-        setattr(options, self.dest, tuple(one for several in lists for one in several))
+    def __call__(self, parser: Any, options: Any, lists: Any, _option: Any = None) -> None:
+        now = getattr(options, self.dest)
+        so_far = () if now is parser.get_default(self.dest) else now
+        setattr(options, self.dest, (*so_far, *(one for several in lists for one in several)))
 
 
 def _seeds(text: str) -> tuple[int, ...]:
