@@ -34,10 +34,9 @@ def compiler(target: str) -> mgx.Compiler:
 
 def judged(target: str, function: str) -> dict:
     """Returns the row of one function on a chip."""
-    begin = time.monotonic()
+    ask, begin = compiler(target), time.monotonic()
     try:
         made, args = FUNCTIONS[function]()
-        ask = compiler(target)
         captured = mgx.capture(made, *args, target=target, name=function, compiler=ask)
     except mg.MallocGameError as error:
         return {"outcome": "refused", "sentence": str(error)}
