@@ -45,7 +45,23 @@ absl::Status PlanReader::PlaceReplaced() {
     left.push_back(transfer);
   }
   transfers_ = std::move(left);
+  FillInTheCopysPlace();
   return absl::OkStatus();
+}
+
+// A value that goes through fast memory between two instructions has bytes there at no tick but that
+// of the copy which is gone.
+void PlanReader::FillInTheCopysPlace() {
+  for (Step& transfer : transfers_) {
+    if (transfer.replaces == kNone || transfer.begin != transfer.end) continue;
+    const bool leaves_at_once = absl::c_any_of(transfers_, [&](const Step& other) {
+      return Same(other.from) == Same(transfer.to) && other.begin == transfer.begin &&
+             other.end == transfer.begin;
+    });
+    if (!leaves_at_once) continue;
+    transfer.begin = transfer.end = transfer.replaces;
+    transfer.region = program_.instruction(transfer.replaces).region;
+  }
 }
 
 // Has the plain copy at `t` do what the transfer does: out of fast memory, or from or to a buffer

@@ -65,6 +65,7 @@ class PlanReader {
 
   // assignment_replaced.cc
   absl::Status PlaceReplaced();
+  void FillInTheCopysPlace();
   bool CopyDoes(Tick t, Step& transfer);
   void ReadWhereMade(Tick t);
   Tick FirstFill(int32_t p, Tick Transfer::* when) const;

@@ -166,6 +166,7 @@ TEST_CASE("a copy by way of fast memory, and a fetch of what it brought, are rea
   CHECK(found.served_by == plan.served_by);
   CHECK(found.copies.size() == plan.copies.size());
   CHECK(found.copies[0].replaces == copy);
+  CHECK(found.residences == plan.residences);
 }
 
 TEST_CASE("a constant is copied before its place in the schedule") {
