@@ -20,7 +20,7 @@ using hlo_test::UnitHardware;
 
 constexpr char kArray[] = "f32[64,128]";  // 32 KiB
 
-std::string Kernel(const std::string& operands, const std::string& results = "") {
+std::string KernelCall(const std::string& operands, const std::string& results = "") {
   return absl::StrCat("custom_call_target: 'tpu_custom_call' backend_config: '{",
                       "\"input_memory_space_colors\":[", operands,
                       "],\"output_memory_space_colors\":[", results, "]}'");
@@ -60,7 +60,7 @@ TEST_CASE("a kernel pins its operands to either memory, and plans keep to it") {
       .Add("s = f32[64,128] negate(p)")
       .Add("t = f32[64,128] cosine(p)")
       .Add("k = f32[64,128] custom-call(s, t, p)",
-           Kernel(absl::StrCat(Operand(0, 1), ",", Operand(1, 0), ",", Operand(2, 1))))
+           KernelCall(absl::StrCat(Operand(0, 1), ",", Operand(1, 0), ",", Operand(2, 1))))
       .Add("r = f32[64,128] add(k, s)");
   const auto imported = Import(m);
   INFO(imported.status());
@@ -91,7 +91,7 @@ TEST_CASE("a result that is pinned to fast memory lies there all its life") {
   m.Computation("main")
       .Add("p = f32[64,128] parameter()")
       .Add(absl::StrCat("k = ", fast, " custom-call(p)"),
-           Kernel("", "{\"color\":\"1\",\"shape_index\":[]}"))
+           KernelCall("", "{\"color\":\"1\",\"shape_index\":[]}"))
       .Add("s = f32[64,128] negate(k)")
       .Add("r = f32[64,128] add(k, s)");
   const auto imported = Import(m);
@@ -117,7 +117,7 @@ TEST_CASE("what can't be kept where it is pinned is refused") {
   m.Computation("main")
       .Add("p = f32[64,128] parameter()")
       .Add("k = f32[64,128] custom-call(p, p)",
-           Kernel(absl::StrCat(Operand(0, 1), ",", Operand(1, 0))));
+           KernelCall(absl::StrCat(Operand(0, 1), ",", Operand(1, 0))));
   CHECK(absl::StrContains(Import(m).status().message(),
                           "'k' of computation 'main': operand 1 is pinned to main memory and to "
                           "fast memory"));
@@ -138,11 +138,11 @@ TEST_CASE("a DMA that one kernel begins and another waits for holds what both ha
       .Add("p = f32[64,128] parameter()")
       .Add("x = f32[64,128] negate(p)")
       .Add("y = f32[64,128] cosine(p)")
-      .Add("start = (f32[64,128], s32[]{:S(2)}) custom-call(x, y)", Kernel(""))
+      .Add("start = (f32[64,128], s32[]{:S(2)}) custom-call(x, y)", KernelCall(""))
       .Add("o = f32[64,128] get-tuple-element(start)")
       .Add("flag = s32[]{:S(2)} get-tuple-element(start)", "tuple_index: 1")
       .Add("w = f32[64,128] sine(p)")
-      .Add("done = f32[64,128] custom-call(x, o, flag)", Kernel(""))
+      .Add("done = f32[64,128] custom-call(x, o, flag)", KernelCall(""))
       .Add("r = f32[64,128] add(done, w)");
   const auto imported = Import(m);
   INFO(imported.status());
