@@ -84,9 +84,9 @@ TEST_CASE("a kernel may require a memory space for its operands, and an array of
            "custom_call_target: 'tpu_custom_call' "
            "backend_config: '{\"custom_call_config\":{\"input_memory_space_colors\":["
            "{\"operand_index\":\"1\",\"color\":\"1\",\"shape_index\":[]},"
-           "{\"operand_index\":\"2\",\"color\":\"0\",\"shape_index\":[\"1\"]}]}}'")
+           "{\"operand_index\":\"2\",\"color\":\"0\",\"shape_index\":[\"0\"]}]}}'")
       .Add("r = f32[16,128] negate(q)");
-  CHECK(Uses(m) == "k: p@0 p@2{0} q@1S(1) q@2{1}S(0) k@result; r: q@0 r@result");
+  CHECK(Uses(m) == "k: p@0 p@2{0}S(0) q@1S(1) q@2{1} k@result; r: q@0 r@result");
 }
 
 TEST_CASE("an array of a tuple has an index, also where a loop is given it") {
