@@ -71,7 +71,8 @@ def main(
     wanted = [
         point
         for point in every
-        if (not ids or point.id in ids) and (not chips or point.chip in chips)
+        if (not ids or point.id in ids)
+        and (not chips or point.chip in chips)
         and (point.held or not held)
     ]
     failed = [] if known else captured(folder, wanted, sources)

@@ -245,12 +245,13 @@ std::shared_ptr<ProgramHandle> PlannedProgram(const ResultHandle& r) {
 }
 
 py::tuple PickledResult(const ResultHandle& r) {
-  return py::make_tuple(
-      std::const_pointer_cast<GameHandle>(r.game), r.result.plan, r.result.report,
-      static_cast<int>(r.result.status), r.result.bound_ps, ToArray(r.result.actions),
-      ToArray(r.result.search.visits), ToArray(r.result.search.values), r.result.evaluations,
-      r.result.found_by, CurveOf(r.result), r.solver, r.seed, r.seconds, ScheduleDict(r),
-      r.schedule ? ToArray(r.schedule->order) : py::object(py::none()), ToArray(r.result.order), r.result.failures);
+  return py::make_tuple(std::const_pointer_cast<GameHandle>(r.game), r.result.plan, r.result.report,
+                        static_cast<int>(r.result.status), r.result.bound_ps,
+                        ToArray(r.result.actions), ToArray(r.result.search.visits),
+                        ToArray(r.result.search.values), r.result.evaluations, r.result.found_by,
+                        CurveOf(r.result), r.solver, r.seed, r.seconds, ScheduleDict(r),
+                        r.schedule ? ToArray(r.schedule->order) : py::object(py::none()),
+                        ToArray(r.result.order), r.result.failures);
 }
 
 // Without what solvers hand to each other (SolveResult::served), which Python doesn't see.
@@ -364,7 +365,8 @@ void BindSolvers(py::module_& module) {
           "[(seconds, latency_ps, solver)] of each better plan, in time order.")
       .def_property_readonly(
           "failures", [](const ResultHandle& r) { return r.result.failures; },
-          "[\"SOLVER: message\"]: the members of a portfolio, and the last placement of a search for "
+          "[\"SOLVER: message\"]: the members of a portfolio, and the last placement of a search "
+          "for "
           "an order, that ended in an error.")
       .def_property_readonly(
           "order",

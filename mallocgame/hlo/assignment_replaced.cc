@@ -49,8 +49,8 @@ absl::Status PlanReader::PlaceReplaced() {
   return absl::OkStatus();
 }
 
-// A value that goes through fast memory between two instructions has bytes there at no tick but that
-// of the copy which is gone.
+// A value that goes through fast memory between two instructions has bytes there at no tick but
+// that of the copy which is gone.
 void PlanReader::FillInTheCopysPlace() {
   for (Step& transfer : transfers_) {
     if (transfer.replaces == kNone || transfer.begin != transfer.end) continue;

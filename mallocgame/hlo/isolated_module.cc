@@ -401,8 +401,8 @@ absl::StatusOr<std::string> PlaceIsolatedModule(absl::string_view isolated,
   // It checks that ids are known, that shapes are sound, and that nothing is called in a circle.
   MG_RETURN_IF_ERROR(Module::Parse(isolated, "isolated module").status());
   HloModuleProtoWithConfig proto;
-  if (!ParseMessage(isolated, proto) ||
-      proto.hlo_module().computations().empty() || !proto.has_config()) {
+  if (!ParseMessage(isolated, proto) || proto.hlo_module().computations().empty() ||
+      !proto.has_config()) {
     return Invalid("not a serialized HloModuleProtoWithConfig");
   }
   MG_RETURN_IF_ERROR(Editor(proto, placement).Place());

@@ -59,7 +59,8 @@ absl::StatusOr<HloProto*> FindForm(absl::string_view bytes, google::protobuf::Ar
   HloProto* const module = create();
   if (ParseMessage(bytes, *module->mutable_hlo_module()) && HasInstructions(*module)) return module;
   HloSnapshot* const snapshot = google::protobuf::Arena::CreateMessage<HloSnapshot>(&arena);
-  if (ParseMessage(bytes, *snapshot) && HasInstructions(snapshot->hlo())) return snapshot->mutable_hlo();
+  if (ParseMessage(bytes, *snapshot) && HasInstructions(snapshot->hlo()))
+    return snapshot->mutable_hlo();
   if (is_whole) return absl::InvalidArgumentError("hlo_module: no computations with instructions");
   return absl::InvalidArgumentError(
       "not a serialized HloProto or HloModuleProto (damaged, cut short, or compressed)");

@@ -8,7 +8,7 @@
 namespace google::protobuf {
 class Arena;
 class MessageLite;
-}
+}  // namespace google::protobuf
 
 namespace mallocgame::hlo {
 

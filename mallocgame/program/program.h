@@ -99,9 +99,9 @@ struct Access {
   AccessKind kind = AccessKind::kRead;
   // For a kLoopEntry: whether some access inside the loop writes or updates the buffer.
   bool writes_in_loop = false;
-  // The access begins a transfer, between chips or of a kernel, that holds the buffer until this tick: up to then
-  // all accesses of the buffer are served by the residence that serves this one, or all from main
-  // memory. 0: it begins none. Of one buffer such times don't overlap.
+  // The access begins a transfer, between chips or of a kernel, that holds the buffer until this
+  // tick: up to then all accesses of the buffer are served by the residence that serves this one,
+  // or all from main memory. 0: it begins none. Of one buffer such times don't overlap.
   Tick held_until = 0;
   Pin pin = Pin::kNone;
   friend bool operator==(const Access&, const Access&) = default;

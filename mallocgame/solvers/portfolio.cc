@@ -125,8 +125,7 @@ absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLi
 
 // The fastest plan, but for preloads that save too little. None may be slower than `limit` (null:
 // there is none), warm or cold.
-SolveResult* Best(std::vector<absl::StatusOr<SolveResult>>& results,
-                  const Report* limit) {
+SolveResult* Best(std::vector<absl::StatusOr<SolveResult>>& results, const Report* limit) {
   const auto allowed = [limit](const Report& report) {
     return limit == nullptr || (report.latency_ps <= limit->latency_ps &&
                                 report.latency_cold_ps <= limit->latency_cold_ps);

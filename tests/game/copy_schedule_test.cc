@@ -31,8 +31,7 @@ std::shared_ptr<const Game> PriorityGame(std::shared_ptr<const Program> program,
 // Residences of random accesses, placed and taken back at random.
 class RandomArrangement {
  public:
-  RandomArrangement(const Game& game, Rng& rng)
-      : tables_(game), arrangement_(tables_), rng_(rng) {}
+  RandomArrangement(const Game& game, Rng& rng) : tables_(game), arrangement_(tables_), rng_(rng) {}
 
   const Arrangement& arrangement() const { return arrangement_; }
 
@@ -54,8 +53,7 @@ class RandomArrangement {
     if (planned.preload && arrangement_.preloads() >= tables_.game.hardware().max_preloads)
       return false;
     const Tick begin = rng_.Below(2) == 0 ? planned.latest_fetch : planned.earliest_fetch;
-    return arrangement_.Place(planned, begin) ||
-           arrangement_.Place(planned, planned.need);
+    return arrangement_.Place(planned, begin) || arrangement_.Place(planned, planned.need);
   }
 
   // As the games do: the last ones are taken back, others placed.
@@ -67,8 +65,7 @@ class RandomArrangement {
 
   // As packings do: some in the middle go or change their turn, and the others are placed again.
   void ChangeAny() {
-    std::vector<PlannedResidence> again(arrangement_.placed().begin(),
-                                        arrangement_.placed().end());
+    std::vector<PlannedResidence> again(arrangement_.placed().begin(), arrangement_.placed().end());
     if (again.empty()) return;
     for (uint32_t n = rng_.Below(3); n > 0 && !again.empty(); --n)
       again.erase(again.begin() + rng_.Below(again.size()));

@@ -10,7 +10,6 @@
 namespace mallocgame {
 namespace {
 
-using hlo_test::DoneSlice;
 using hlo_test::kFast;
 using hlo_test::kHigh;
 using hlo_test::kMain;

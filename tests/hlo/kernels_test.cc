@@ -171,7 +171,8 @@ TEST_CASE("a kernel that the compiler makes multiplies a softmax, and lacks no e
   CHECK(cost.flops == 2 * 64 * 512 * 128);
   CHECK(cost.transcendentals == 64 * 512);
   const Imported by_user = made(
-      R"({"custom_call_config":{"body":"TUzv","needs_hlo_passes":false,"serialization_format":"1"}})");
+      R"({"custom_call_config":{"body":"TUzv","needs_hlo_passes":false,)"
+      R"("serialization_format":"1"}})");
   CHECK(by_user.summary.kernels_without_estimate == 1);
   CHECK(by_user.program->cost().instructions.back().flops == 0);
 }

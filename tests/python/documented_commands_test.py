@@ -1,6 +1,7 @@
 """Every `mallocgame ...` in pages, notebooks, docstrings, comments and messages can be called."""
 
 import argparse
+import ast
 import re
 
 import pytest
@@ -47,10 +48,29 @@ def options_of_scripts() -> list[set[str]]:
     scripts = [path for folder in folders for path in (SOURCE_ROOT / folder).rglob("*.py")]
     shell = [*(SOURCE_ROOT / "tests").glob("*.sh"), *(SOURCE_ROOT / ".ci").glob("*")]
     return [
-        *({*of_python.findall(path.read_text(encoding="utf-8"))} for path in scripts),
+        *(
+            {*of_python.findall(text)} | options_of_benchmark(text)
+            for text in (path.read_text(encoding="utf-8") for path in scripts)
+        ),
         *({*of_shell.findall(path.read_text(encoding="utf-8"))} for path in shell),
         {"--editable", "--config"},  # of pip and of ruff
     ]
+
+
+def options_of_benchmark(text: str) -> set[str]:
+    """Those that mallocgame.experiments.main() makes of a function's arguments, and its own."""
+    if "ex.main(" not in text:
+        return set()
+    functions = [one for one in ast.parse(text).body if isinstance(one, ast.FunctionDef)]
+    names = [
+        argument.arg for one in functions for argument in (*one.args.args, *one.args.kwonlyargs)
+    ]
+    return {"--" + name.replace("_", "-") for name in names} | {
+        "--jobs",
+        "--ray",
+        "--only",
+        "--seeds",
+    }
 
 
 class Checker:

@@ -161,7 +161,11 @@ def check(monkeypatch, capsys):
         program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
         target = types.SimpleNamespace(title="tpu_v5e")
         captured = types.SimpleNamespace(
-            program=program, xla_plan=program.xla_plan, name=program.name, target=target
+            program=program,
+            xla_plan=program.xla_plan,
+            name=program.name,
+            target=target,
+            unpriced=(),
         )
         own = mg.simulate(program, program.xla_plan)
         left = tuning.Left(captured, own, round(own.latency_ps / (1 + share)), 5)

@@ -320,6 +320,8 @@ def test_minari_gives_back_what_was_written(episodes, minari):
 @pytest.mark.full
 @pytest.mark.parametrize("settings", [{}, {"game": "priority", "candidates": 2}])
 def test_minari_recovers_the_environment(minari, settings):
+    import gymnasium
+
     programs = [SMALL, "wavernn_64steps_b8.tpu_v4i"]
     played = [
         episode
@@ -327,7 +329,9 @@ def test_minari_recovers_the_environment(minari, settings):
         for episode in offline.play_games(mg.Game(mg.load_program(name), **settings), ["random:2"])
     ]
     env = offline.write_minari(played, "mallocgame/two-v0").recover_environment()
-    assert env.spec.kwargs == {"program": programs, "observation": "compact", **settings}
+    asked = {"observation": "compact", "min_buffer_bytes": 16 << 10, **settings}
+    assert env.spec.kwargs == {"program": programs, **asked}
+    assert gymnasium.spec(env.spec.id).kwargs == {}  # The recovered one is its own.
     first, _ = env.reset(seed=0)
     assert any(np.array_equal(first, episode.observations[0]) for episode in played)
 

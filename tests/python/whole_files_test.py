@@ -9,7 +9,8 @@ import sys
 import pytest
 
 WRITERS = {
-    "table": "from mallocgame._cli.compare import write_csv; write_csv(path, [{'a': 'x' * 20000}])",
+    "table": "import os; from mallocgame._core import write_file; "
+    "write_file(os.fsencode(path), b'x' * 20000)",
     "report": "from mallocgame._cli.train_egrl import _write_json; "
     "_write_json(path, {'a': 'x' * 20000})",
     "picture": "from mallocgame import plots; plots.save_curves(path, {'a': [(0.0, 1)]}, 'title')",

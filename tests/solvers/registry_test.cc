@@ -183,8 +183,7 @@ TEST_CASE("where members of a portfolio fail, the others' best plan is the resul
   int began = 0;
   const auto fit = [&began](const SolveProblem& problem, const SolveLimits&) {
     ++began;
-    return JudgePlan(*problem.game,
-                     AllMainPlan(problem.game->program(), problem.game->hardware()));
+    return JudgePlan(*problem.game, AllMainPlan(problem.game->program(), problem.game->hardware()));
   };
   const std::vector<NamedSolver> more = {{"unfit", unfit, 0.1}, {"fit", fit, 0.1}};
   SolveLimits limits;

@@ -153,7 +153,8 @@ void FreshCopySchedule::TakeOver(int32_t r, int32_t other, Tick earliest) {
 // The bytes [begin, end) of fast memory are free for residence `r` from `free_from` on, when the
 // eviction `after` (-1: none) is done. Adds slices that fill them, so that a more urgent copy
 // never waits long for one of them.
-void FreshCopySchedule::AddSlice(int32_t r, int64_t begin, int64_t end, Tick free_from, int32_t after) {
+void FreshCopySchedule::AddSlice(int32_t r, int64_t begin, int64_t end, Tick free_from,
+                                 int32_t after) {
   const int64_t piece = std::max(kMinSliceBytes, DivideUp(arrangement_->size(placed(r)), kSlices));
   for (; begin < end; begin += piece) {
     AddPrefetch(r, begin, std::min(begin + piece, end), free_from);

@@ -59,8 +59,9 @@ def solve(
     Program.main_memory["total_bytes"] counts it; None is what the program's own order needs.
 
     If a member of a portfolio fails, the others go on: a RuntimeWarning says why, as
-    `result.failures` does. Ctrl-C ends the solver too, without a plan. InvalidInputError: there is no such solver, it does
-    not play that game, the hardware or the game is given twice, or a limit is out of range.
+    `result.failures` does. Ctrl-C ends the solver too, without a plan. InvalidInputError: there is
+    no such solver, it does not play that game, the hardware or the game is given twice, or a limit
+    is out of range.
     """
     for i, one in enumerate(extra_solvers):
         _arguments.instance(f"extra_solvers[{i}]", one, NamedSolver)

@@ -158,14 +158,14 @@ bool CopySchedule::IsDone(int32_t id) const {
 bool CopySchedule::CanBegin(int32_t id) const {
   if (IsBegun(id)) return false;
   const auto& after = transfers_[id].after;
-  return std::all_of(after.begin(), after.end(), [this](int32_t eviction) {
-    return eviction < 0 || IsDone(eviction);
-  });
+  return std::all_of(after.begin(), after.end(),
+                     [this](int32_t eviction) { return eviction < 0 || IsDone(eviction); });
 }
 
 void CopySchedule::SetReady(int32_t id) {
   const auto is_before = [this](int32_t a, int32_t b) { return transfers_.IsBefore(a, b); };
-  if (!IsBegun(id)) ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), id, is_before), id);
+  if (!IsBegun(id))
+    ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), id, is_before), id);
 }
 
 // Serves the transfer at the front of the queue, which is done at tick `done`; returns the time
@@ -242,7 +242,7 @@ Plan CopySchedule::ToPlan(const Arrangement& arrangement) const {
   Plan plan = AllMainPlan(program, tables_->game.hardware());
   const std::vector<Copy> of_pins = std::exchange(plan.copies, {});
   const size_t first = plan.residences.size();
-  // Begin, turn, transfer, residence; a residence of -1: the transfer is the number of a pin's copy.
+  // Begin, turn, transfer, residence. A residence of -1: the transfer is that of a pin.
   std::vector<std::tuple<Tick, int32_t, int32_t, int32_t>> issued;
   for (int32_t k = 0; k < std::ssize(pin_turns_); ++k)
     issued.emplace_back(tables_->tables.FetchedAt(k), pin_turns_[k], k, -1);
@@ -275,8 +275,9 @@ Plan CopySchedule::ToPlan(const Arrangement& arrangement) const {
     residence.begin = std::min(residence.begin, begin);
     residence.end = std::max(residence.end, done);
     plan.copies.push_back({transfer.eviction ? CopyKind::kEviction : CopyKind::kPrefetch,
-                           ResidenceId(first + r), begin, done, transfer.part_begin, transfer.part_end,
-                           false, transfer.eviction ? -1 : arrangement.placed()[r].replaces});
+                           ResidenceId(first + r), begin, done, transfer.part_begin,
+                           transfer.part_end, false,
+                           transfer.eviction ? -1 : arrangement.placed()[r].replaces});
   }
   return plan;
 }

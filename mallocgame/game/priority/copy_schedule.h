@@ -72,20 +72,21 @@ class CopySchedule {
   const Arrangement* arrangement_ = nullptr;
   const ArrangementTables* tables_ = nullptr;
   CopyTransfers transfers_;
-  std::vector<Service> services_;    // by transfer
-  std::vector<State> states_;        // by block of ticks, before its first one
-  std::vector<int64_t> stall_of_;    // by tick
-  std::vector<int32_t> pin_turns_;   // of the copies that fill pins (GameTables::fetched_pins)
-  int64_t stall_ = 0;                // their sum
+  std::vector<Service> services_;   // by transfer
+  std::vector<State> states_;       // by block of ticks, before its first one
+  std::vector<int64_t> stall_of_;   // by tick
+  std::vector<int32_t> pin_turns_;  // of the copies that fill pins (GameTables::fetched_pins)
+  int64_t stall_ = 0;               // their sum
   std::vector<Change> changes_;
   // The play that is going on.
   uint64_t play_ = 0;
-  Tick from_ = 0;                    // its first tick
-  size_t next_change_ = 0;           // the first of changes_ that begins behind it
-  Tick changed_until_ = 0;           // where the last of those before ends
-  std::vector<int32_t> added_;       // transfers of those before
+  Tick from_ = 0;               // its first tick
+  size_t next_change_ = 0;      // the first of changes_ that begins behind it
+  Tick changed_until_ = 0;      // where the last of those before ends
+  std::vector<int32_t> added_;  // transfers of those before
   std::deque<Queued> queue_;
-  std::vector<int32_t> ready_, soon_;  // those that can begin, and those that can from the next tick
+  std::vector<int32_t> ready_,
+      soon_;  // those that can begin, and those that can from the next tick
   int32_t turn_ = 0;
   // For each direction, prefetches first: how many copies are outstanding, and the residence that
   // the last one belongs to.

@@ -146,7 +146,7 @@ bool CopyTransfers::IsLess(const Key& a, const Key& b) const {
 }
 
 void CopyTransfers::Erase(Keys& keys, absl::Span<const int32_t> gone,
-                          Tick PlannedResidence::*tick) {
+                          Tick PlannedResidence::* tick) {
   if (gone.size() > kFew) {
     std::erase_if(keys, [this](const Key& key) { return residences_[key.residence].rank < 0; });
     return;
@@ -162,7 +162,7 @@ void CopyTransfers::Erase(Keys& keys, absl::Span<const int32_t> gone,
 }
 
 void CopyTransfers::Insert(Keys& keys, absl::Span<const int32_t> come,
-                           Tick PlannedResidence::*tick) {
+                           Tick PlannedResidence::* tick) {
   const auto less = [this](const Key& a, const Key& b) { return IsLess(a, b); };
   for (const int32_t id : come) {
     const Key key = {residences_[id].planned.*tick, id};
@@ -241,9 +241,8 @@ bool CopyTransfers::TakeFrom(Ranges& open, const PlannedResidence& planned) cons
 // had its bytes before, the slices of those that have them next, and of those that fetch its value.
 void CopyTransfers::Affect(const PlannedResidence& changed) {
   open_.assign(1, {changed.offset, top(changed)});
-  auto last = std::partition_point(by_end_.begin(), by_end_.end(), [&](const Key& key) {
-    return key.tick <= changed.need;
-  });
+  auto last = std::partition_point(by_end_.begin(), by_end_.end(),
+                                   [&](const Key& key) { return key.tick <= changed.need; });
   while (last != by_end_.begin() && !open_.empty()) {
     const int32_t id = (--last)->residence;
     if (TakeFrom(open_, residences_[id].planned) && residences_[id].eviction >= 0)
@@ -261,9 +260,8 @@ void CopyTransfers::Affect(const PlannedResidence& changed) {
 // The slices of the residences that have the bytes of this one next are made anew.
 void CopyTransfers::RefillBehind(const PlannedResidence& planned) {
   open_.assign(1, {planned.offset, top(planned)});
-  auto next = std::partition_point(by_need_.begin(), by_need_.end(), [&](const Key& key) {
-    return key.tick < planned.end;
-  });
+  auto next = std::partition_point(by_need_.begin(), by_need_.end(),
+                                   [&](const Key& key) { return key.tick < planned.end; });
   for (; next != by_need_.end() && !open_.empty(); ++next) {
     if (TakeFrom(open_, residences_[next->residence].planned)) Refill(next->residence);
   }
@@ -290,9 +288,8 @@ Tick CopyTransfers::EvictionDeadline(const PlannedResidence& planned) const {
     deadline = InScope(deadline, planned.scope, planned.written);
   const Tick needed = tables_->tables.reserved.FirstAbove(planned.end, deadline, planned.offset);
   if (needed < deadline) deadline = InScope(needed, planned.scope, planned.written);
-  auto next = std::partition_point(by_need_.begin(), by_need_.end(), [&](const Key& key) {
-    return key.tick < planned.end;
-  });
+  auto next = std::partition_point(by_need_.begin(), by_need_.end(),
+                                   [&](const Key& key) { return key.tick < planned.end; });
   for (; next != by_need_.end() && next->tick < deadline; ++next) {
     const PlannedResidence& other = residences_[next->residence].planned;
     if (other.offset >= top(planned) || planned.offset >= top(other)) continue;
@@ -304,14 +301,13 @@ Tick CopyTransfers::EvictionDeadline(const PlannedResidence& planned) const {
 void CopyTransfers::AddEviction(int32_t id) {
   const PlannedResidence& planned = residences_[id].planned;
   if (planned.eviction_deadline < 0) return;
-  residences_[id].eviction =
-      Add({.residence = id,
-           .eviction = true,
-           .scope = planned.scope,
-           .part_end = size_of(planned),
-           .service_ps = tables_->tables.buffers[planned.buffer].copy_ps,
-           .free_from = planned.written,
-           .deadline = EvictionDeadline(planned)});
+  residences_[id].eviction = Add({.residence = id,
+                                  .eviction = true,
+                                  .scope = planned.scope,
+                                  .part_end = size_of(planned),
+                                  .service_ps = tables_->tables.buffers[planned.buffer].copy_ps,
+                                  .free_from = planned.written,
+                                  .deadline = EvictionDeadline(planned)});
 }
 
 // Works out the deadline of an eviction anew.

@@ -85,8 +85,8 @@ class CopyTransfers {
   void TakeAway(absl::Span<const int32_t> gone);
   void Insert(absl::Span<const int32_t> come);
   bool IsLess(const Key& a, const Key& b) const;
-  void Erase(Keys& keys, absl::Span<const int32_t> gone, Tick PlannedResidence::*tick);
-  void Insert(Keys& keys, absl::Span<const int32_t> come, Tick PlannedResidence::*tick);
+  void Erase(Keys& keys, absl::Span<const int32_t> gone, Tick PlannedResidence::* tick);
+  void Insert(Keys& keys, absl::Span<const int32_t> come, Tick PlannedResidence::* tick);
   bool TakeFrom(Ranges& open, const PlannedResidence& planned) const;
   void Affect(const PlannedResidence& changed);
   void RefillBehind(const PlannedResidence& planned);

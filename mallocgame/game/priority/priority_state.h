@@ -164,7 +164,7 @@ class PriorityState final : public Position {
   std::shared_ptr<const Game> game_;
   const PriorityTables* tables_;
   mutable Arrangement arrangement_;  // whoever asks what one more residence would cost places it
-  std::vector<uint64_t> open_;  // a bit for each run
+  std::vector<uint64_t> open_;       // a bit for each run
   // The first num_candidates_ are the most important open runs, those behind are -1.
   std::array<int32_t, kMaxCandidates> candidates_;
   size_t num_candidates_ = 0;

@@ -75,7 +75,7 @@ struct ScheduleTables {
   // `placement` is the priority game of the same program, hardware and options.
   ScheduleTables(const Game& game, std::shared_ptr<const Game> placement);
 
-  // The game at an order of the units, which must be one: made anew, or one of those asked for last.
+  // The game at an order of the units, which must be one: made anew, or of those asked for last.
   std::shared_ptr<const OrderedGame> GameAt(std::vector<Tick> order) const;
   // The main memory that temporaries need at offsets in this order, as MainMemoryOf counts it.
   int64_t PackedBytes(absl::Span<const Tick> order) const;

@@ -20,15 +20,7 @@ from mallocgame._levels.level_sets import BUNDLED, BUNDLED_SCHEDULE, LevelSet, l
 from mallocgame._levels.splits import SCHEDULE, SPLITS, Variant
 from mallocgame.errors import InvalidInputError
 
-__all__ = [
-    "LEAST_GAIN",
-    "MIN_BUFFER_BYTES",
-    "SPLITS",
-    "Level",
-    "find_level",
-    "has_score",
-    "levels",
-]
+__all__ = ["LEAST_GAIN", "MIN_BUFFER_BYTES", "SPLITS", "Level", "find_level", "has_score", "levels"]
 
 # Games of levels ask about buffers of so many bytes and more, unless told otherwise: those in which
 # greedy has the latency that scores count from.

@@ -169,9 +169,7 @@ def _solve(
 ) -> tuple[bytes, dict[str, Any]]:
     """Returns the plan as JSON, and what the record of the run says beside its settings."""
     program, hardware = level.load()
-    game = Game(
-        program, hardware, seed=seed, game=player.game, min_buffer_bytes=MIN_BUFFER_BYTES
-    )
+    game = Game(program, hardware, seed=seed, game=player.game, min_buffer_bytes=MIN_BUFFER_BYTES)
     result = solve(game, player.solver, budget.seconds, seed, evaluations=budget.games)
     verdict = validate(program, result.plan, hardware)
     if not verdict:

@@ -1,5 +1,6 @@
 """Episodes as a Minari dataset."""
 
+import copy
 import itertools
 import os
 import pathlib
@@ -18,7 +19,7 @@ from mallocgame.errors import (
     MissingFileError,
 )
 from mallocgame.offline.episodes import FACTS, OBSERVATIONS, Episode, settings_named
-from mallocgame.playables import DEFAULTS, played
+from mallocgame.playables import played
 from mallocgame.programs import program_names
 
 _MODES = 5  # actions for each candidate of the priority game
@@ -141,11 +142,14 @@ def _spec(episodes: list[Episode], min_buffer_bytes: int) -> Any:
     fits = [kind for kind in OBSERVATIONS if Observer(game, settings_named(kind)).size == size]
     if not fits:
         return None
-    spec = gymnasium.spec("mallocgame/MallocGame-v0")
+    spec = copy.deepcopy(gymnasium.spec("mallocgame/MallocGame-v0"))
     program = names[0] if len(names) == 1 else names
-    spec.kwargs = {"program": program, "observation": fits[0], **options}
-    if min_buffer_bytes != DEFAULTS["min_buffer_bytes"]:
-        spec.kwargs["min_buffer_bytes"] = min_buffer_bytes
+    spec.kwargs = {
+        "program": program,
+        "observation": fits[0],
+        "min_buffer_bytes": min_buffer_bytes,
+        **options,
+    }
     return spec
 
 
