@@ -441,8 +441,10 @@ class _Search:
         pairs = [(self.xla, written.report)]
         if self._by_both and written.calibrated is not None:
             pairs.append((written.calibrated.xla, written.calibrated.report))
-        gain = min(cost_ps(xla) / cost_ps(now) for xla, now in pairs)
-        if gain > self._best_gain and all(is_faster(*pair) for pair in pairs):
+        if not all(is_faster(*pair) for pair in pairs):
+            return
+        gain = min(cost_ps(xla) / max(1, cost_ps(now)) for xla, now in pairs)
+        if gain > self._best_gain:
             self.best = self._emitter.link(written)
             self._best_gain = gain
 
