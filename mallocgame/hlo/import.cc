@@ -71,7 +71,7 @@ void KeepResultsInMain(const hlo::Module& module, const hlo::Schedule& schedule,
   }
 }
 
-absl::Status OfModule(const absl::Status& status) {
+absl::Status InModule(const absl::Status& status) {
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat("module: ", status.message()));
 }
@@ -108,19 +108,19 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   const hlo::Module* const module = unassigned.module.get();
   MG_RETURN_IF_ERROR(hlo::CheckOpcodes(*module));
   const int64_t fast = hardware.fast_memory_space;
-  MG_RETURN_IF_ERROR(OfModule(hlo::CheckFastMemorySpace(*module, fast)));
+  MG_RETURN_IF_ERROR(InModule(hlo::CheckFastMemorySpace(*module, fast)));
   MG_ASSIGN_OR_RETURN(
       const hlo::Schedule schedule,
       hlo::Flatten(*module, {options.default_trips, options.trips, options.requires_schedule}));
   MG_ASSIGN_OR_RETURN(hlo::BufferTable table, hlo::BuildBuffers(*module, schedule, fast));
-  MG_RETURN_IF_ERROR(OfModule(hlo::CheckBeforeAssignment(*module, schedule, table.of_array, fast)));
+  MG_RETURN_IF_ERROR(InModule(hlo::CheckBeforeAssignment(*module, schedule, table.of_array, fast)));
   ProgramData data;
   data.name = options.name.empty() ? module->module().name() : options.name;
   MG_ASSIGN_OR_RETURN(data.argument_bytes, ArgumentBytes(*module));
   data.window_bytes = hlo::WindowBytes(*module);
   const std::vector<int32_t> of_array = table.of_array;
   hlo::BuildAccesses(*module, schedule, std::move(table), data);
-  MG_RETURN_IF_ERROR(OfModule(hlo::PinAccesses(*module, schedule, of_array, fast, data)));
+  MG_RETURN_IF_ERROR(InModule(hlo::PinAccesses(*module, schedule, of_array, fast, data)));
 
   Reserve(*module, schedule, hardware, data);
   if (OnlyLoopFusionsMakeFastResults(hardware)) KeepResultsInMain(*module, schedule, data);

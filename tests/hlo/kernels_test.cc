@@ -170,9 +170,8 @@ TEST_CASE("a kernel that the compiler makes multiplies a softmax, and lacks no e
   const InstructionCost& cost = by_compiler.program->cost().instructions.back();
   CHECK(cost.flops == 2 * 64 * 512 * 128);
   CHECK(cost.transcendentals == 64 * 512);
-  const Imported by_user = made(
-      R"({"custom_call_config":{"body":"TUzv","needs_hlo_passes":false,)"
-      R"("serialization_format":"1"}})");
+  const Imported by_user = made(R"({"custom_call_config":{"body":"TUzv","needs_hlo_passes":false,)"
+                                R"("serialization_format":"1"}})");
   CHECK(by_user.summary.kernels_without_estimate == 1);
   CHECK(by_user.program->cost().instructions.back().flops == 0);
 }

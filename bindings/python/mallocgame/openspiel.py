@@ -60,7 +60,8 @@ _TYPE = pyspiel.GameType(
 def _quoted(name: str) -> str:
     """Returns a name that OpenSpiel's text of a game can hold, which has no quotes of its own."""
     quoted = re.sub(r"[%,=()]", lambda found: f"%{ord(found[0]):02X}", name)
-    if re.fullmatch(r"[-+.\d][-+.\deE]*|[Tt]rue|[Ff]alse", quoted):  # It would be no text.
+    is_word = quoted.lower() in ("true", "false")
+    if is_word or re.fullmatch(r"[-+.\d][-+.\deE]*", quoted):  # It would be no text.
         quoted = f"%{ord(quoted[0]):02X}{quoted[1:]}"
     return quoted
 
