@@ -274,8 +274,7 @@ absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
     return absl::InvalidArgumentError(
         "buffer assignment: no BufferAssignmentProto with logical buffers");
   }
-  // What isn't of this module is refused below, in the words of that.
-  const bool reordered = WriteOrder(program, *whole.mutable_hlo_module()).value_or(false);
+  MG_ASSIGN_OR_RETURN(const bool reordered, WriteOrder(program, *whole.mutable_hlo_module()));
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const Module> module,
                       Module::Parse(reordered ? Serialize(whole) : unassigned.module, "module"));
   MG_ASSIGN_OR_RETURN(const Schedule schedule, Flatten(*module));
@@ -303,7 +302,10 @@ absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
   PhaseModule result{Serialize(whole), Serialize(*written)};
   if (moves) MG_RETURN_IF_ERROR(PackMainMemory(unassigned, result, hardware.fast_memory_space));
   WrittenPlan made{std::move(result), writer.AsWritten()};
-  if (!Validate(program, hardware, made.plan).ok()) made.plan = plan;
+  if (const Verdict verdict = Validate(program, hardware, made.plan); !verdict.ok()) {
+    return absl::InternalError(absl::StrCat("the plan as written breaks rule '",
+                                            RuleName(verdict.rule), "': ", verdict.message));
+  }
   return made;
 }
 

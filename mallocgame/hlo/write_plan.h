@@ -37,7 +37,7 @@ struct WrittenPlan {
 // Nothing of the compiler checks that the result computes the same.
 // InvalidArgument: the plan breaks a rule (plan/validate.h), a message is damaged or of another
 // program, or memory space assignment was on. Unimplemented names the instruction, and what of the
-// plan can't be written there.
+// plan can't be written there. Internal: what was written is no valid plan.
 absl::StatusOr<WrittenPlan> WritePlan(const Program& program, const Plan& plan,
                                       const Hardware& hardware, const PhaseModule& unassigned);
 
