@@ -85,6 +85,16 @@ bool CopyWriter::IsReadFrom(ResidenceId residence, Tick tick) const {
   return false;
 }
 
+// Whether a prefetch in the place of a plain copy reads the value in main memory from the tick on.
+bool CopyWriter::IsFetchedFrom(int32_t value, Tick tick) const {
+  return std::any_of(all_.pieces.begin(), all_.pieces.end(), [&](const Piece& piece) {
+    const PlanTransfer& transfer = all_.transfers[piece.transfer];
+    if (transfer.replaces < 0 || piece.begin < tick) return false;
+    const int32_t operand = module_.operands(ReplacedBy(transfer))[0];
+    return flow_.ValueOf(module_.instruction(operand).first_array) == value;
+  });
+}
+
 // What a prefetch in the place of a plain copy reads has to stay until it is done, although the
 // program uses it no more.
 void CopyWriter::ProlongSource(const PlanTransfer& transfer, Tick end) {
@@ -292,7 +302,8 @@ absl::Status CopyWriter::Begin(int32_t p, int32_t computation) {
   // its home may be another's by then.
   if (transfer.kind == CopyKind::kEviction &&
       (values_.IsAt(value_[t], kMainMemory) ||
-       (LastUse(value_[t]) < piece.end && !IsReadFrom(transfer.residence, piece.end)))) {
+       (LastUse(value_[t]) < piece.end && !IsReadFrom(transfer.residence, piece.end) &&
+        !IsFetchedFrom(value_[t], piece.end)))) {
     left_out_.push_back(t);
     return absl::OkStatus();
   }

@@ -64,6 +64,7 @@ class CopyWriter {
   absl::Status Begin(int32_t p, int32_t computation);
   Tick LastUse(int32_t value);
   bool IsReadFrom(ResidenceId residence, Tick tick) const;
+  bool IsFetchedFrom(int32_t value, Tick tick) const;
   void ProlongSource(const PlanTransfer& transfer, Tick end);
   absl::Status FindValue(const PlanTransfer& transfer, int32_t t);
   absl::StatusOr<int32_t> SourceOf(const PlanTransfer& transfer, int32_t t);

@@ -244,6 +244,35 @@ TEST_CASE("what a copy reads later than the instruction whose place it takes kee
   CHECK(offset_of[2] != offset_of[4]);
 }
 
+TEST_CASE("what only a copy in the place of an instruction reads is evicted for it") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("x = f32[64,128]{1,0:T(8,128)} parameter()")
+      .Add("a = f32[64,128]{1,0:T(8,128)} negate(x)")
+      .Add("k = f32[64,128]{1,0:T(8,128)} copy(a)")
+      .Add("b = f32[64,128]{1,0:T(8,128)} negate(x)")
+      .Add("c = f32[64,128]{1,0:T(8,128)} negate(b)")
+      .Add("u = f32[64,128]{1,0:T(8,128)} add(c, k)");
+  const std::shared_ptr<const Program> program = Import(m);
+  Plan plan = AllMainPlan(*program, UnitHardware());
+  const AccessId first = AccessOf(*program, "a", "a"), made = AccessOf(*program, "k", "k"),
+                 used = AccessOf(*program, "u", "k");
+  const Tick copy = program->access(made).tick, gone = copy + 2, use = program->access(used).tick;
+  plan.residences = {{program->access(first).buffer, 0, copy - 1, gone},
+                     {program->access(made).buffer, 0, gone, use + 1}};
+  plan.served_by[first.index()] = ResidenceId(0);
+  plan.served_by[made.index()] = plan.served_by[used.index()] = ResidenceId(1);
+  plan.copies = {{CopyKind::kEviction, ResidenceId(0), copy, gone, 0, 32768},
+                 {CopyKind::kPrefetch, ResidenceId(1), gone, use, 0, 32768}};
+  plan.copies[1].replaces = copy;
+  REQUIRE(Validate(*program, UnitHardware(), plan).ok());
+  const Plan found = WriteAndRead(*program, plan, Unassigned(m));
+  CHECK(found.served_by == plan.served_by);
+  REQUIRE(found.copies.size() == 2);
+  CHECK((found.copies[0].kind == CopyKind::kEviction && found.copies[0].end == gone));
+  CHECK(found.copies[1] == plan.copies[1]);
+}
+
 // A permute that runs while `c` is made.
 ModuleText PermuteModule() {
   ModuleText m;
