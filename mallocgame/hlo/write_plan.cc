@@ -228,7 +228,7 @@ namespace {
 
 absl::Status CheckUnassigned(const Module& module, const Schedule& schedule,
                              const BufferTable& table, const Hardware& hardware) {
-  const absl::Status status =
+  absl::Status status =
       CheckBeforeAssignment(module, schedule, table.of_array, hardware.fast_memory_space);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat("module: ", status.message()));
