@@ -199,8 +199,11 @@ class EnvironmentBatch {
     options.threads = threads;
     batch_ = ValueOrRaise(VectorEnv::Create(ListOf(games, settings), count, options));
   }
+  // Only who asks for a fork gets one, while no thread steps the other.
+  // NOLINTBEGIN(google-explicit-constructor,bugprone-copy-constructor-mutates-argument)
   explicit EnvironmentBatch(const EnvironmentBatch& other)
       : handles_(other.handles_), batch_(other.Alone([&] { return other.batch_->Clone(); })) {}
+  // NOLINTEND(google-explicit-constructor,bugprone-copy-constructor-mutates-argument)
   EnvironmentBatch& operator=(const EnvironmentBatch&) = delete;
   ~EnvironmentBatch() {
     if (turn_->Torn()) {  // not even fit to be destroyed

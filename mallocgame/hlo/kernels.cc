@@ -95,7 +95,7 @@ std::vector<RequiredSpace> RequiredSpacesOf(const HloInstructionProto& instructi
       const std::optional<int64_t> space = Number(entry, "color");
       if (!operand || !space) return {};
       RequiredSpace& required = spaces.emplace_back();
-      if (input) required.operand = *operand;
+      if (input) required.operand = operand;
       required.memory_space = *space;
       for (const Json& place : entry.value("shape_index", Json::array())) {
         const std::optional<int32_t> number = Place(NumberOf(place));

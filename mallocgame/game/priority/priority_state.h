@@ -185,6 +185,7 @@ class PriorityState final : public Position {
    public:
     OwnSchedule() = default;
     OwnSchedule(const OwnSchedule&) {}
+    // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): nothing is copied.
     OwnSchedule& operator=(const OwnSchedule&) { return *this; }
     CopySchedule& operator*() {
       if (schedule_ == nullptr) schedule_ = std::make_unique<CopySchedule>();
