@@ -22,9 +22,9 @@
 #include "absl/types/span.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hardware/hardware.h"
-#include "mallocgame/hlo/import.h"
-#include "mallocgame/hlo/module.h"
-#include "mallocgame/hlo/price_table.h"
+#include "mallocgame/hlo/cost/price_table.h"
+#include "mallocgame/hlo/import/import.h"
+#include "mallocgame/hlo/module/module.h"
 #include "mallocgame/program/cost_model.h"
 #include "mallocgame/replay/files.h"
 

@@ -10,8 +10,8 @@
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/hlo/import.h"
-#include "mallocgame/hlo/uses.h"
+#include "mallocgame/hlo/import/import.h"
+#include "mallocgame/hlo/import/uses.h"
 
 namespace py = pybind11;
 

@@ -9,9 +9,9 @@
 
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
-#include "mallocgame/hlo/isolated_module.h"
-#include "mallocgame/hlo/lowered_programs.h"
-#include "mallocgame/hlo/placed_module.h"
+#include "mallocgame/hlo/cost/lowered_programs.h"
+#include "mallocgame/hlo/write/isolated_module.h"
+#include "mallocgame/hlo/write/placed_module.h"
 
 namespace py = pybind11;
 

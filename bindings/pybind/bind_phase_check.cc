@@ -1,7 +1,7 @@
 // The check of an assigned module before the compiler links it.
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
-#include "mallocgame/hlo/check_phase_module.h"
+#include "mallocgame/hlo/check/check_phase_module.h"
 
 namespace py = pybind11;
 

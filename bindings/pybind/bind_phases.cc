@@ -7,9 +7,9 @@
 
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
-#include "mallocgame/hlo/phase_module.h"
-#include "mallocgame/hlo/reorder_module.h"
-#include "mallocgame/hlo/write_plan.h"
+#include "mallocgame/hlo/module/phase_module.h"
+#include "mallocgame/hlo/write/reorder_module.h"
+#include "mallocgame/hlo/write/write_plan.h"
 
 namespace py = pybind11;
 

@@ -22,7 +22,7 @@ struct ProgramFile {
   std::optional<Plan> xla_plan;  // for this program and hardware
   std::string origin;            // free text, such as the source and the compiler's version
 
-  // How the import went. ImportSummary in hlo/import.h says what each counts.
+  // How the import went. ImportSummary in hlo/import/import.h says what each counts.
   int64_t priced_instructions = 0;
   int64_t unpriced_instructions = 0;
   int64_t modelled_instructions = 0;

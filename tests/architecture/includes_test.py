@@ -50,6 +50,16 @@ SOLVERS_TOP = {
     "portfolio": {"solver.h", "pipeline.h"},
     "registry": {"solver.h", "portfolio.h", "playing", "planning"},
 }
+# Rooms of `hlo` -> the other rooms they may include. What writes modules and what judges them share
+# neither.
+HLO_READS = {"module", "cost", "import"}
+HLO = {
+    "module": set(),
+    "cost": {"module"},
+    "import": {"module", "cost"},
+    "write": HLO_READS,
+    "check": HLO_READS,
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
 # What mallocgame/CMakeLists.txt installs. No header includes generated protobuf code.
 PUBLIC = {
@@ -130,9 +140,21 @@ def test_includes_of_solvers(path):
             assert included.split("/")[2] in allowed, included
 
 
+@pytest.mark.parametrize(
+    "path",
+    [path for path in SOURCES if path.relative_to(ROOT).parts[1] == "hlo"],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_includes_of_hlo(path):
+    room = path.relative_to(ROOT).parts[2]
+    for included in INCLUDE.findall(path.read_text()):
+        if included.startswith("mallocgame/hlo/"):
+            assert included.split("/")[2] in {room, *HLO[room]}, included
+
+
 def test_public_headers_are_as_the_map_says():
     assert all((ROOT / "mallocgame" / header).exists() for header in PUBLIC)
-    named = re.findall(r"`(\w+/\w+\.h)`", (ROOT / "mallocgame" / "README.md").read_text())
+    named = re.findall(r"`((?:\w+/)+\w+\.h)`", (ROOT / "mallocgame" / "README.md").read_text())
     assert named and set(named) <= PUBLIC
 
 

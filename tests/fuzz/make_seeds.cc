@@ -15,7 +15,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/position.h"
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/replay/container.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/game_log.h"

@@ -1,5 +1,5 @@
 // Operations from shapes. The expected numbers are products written out.
-#include "mallocgame/hlo/arithmetic.h"
+#include "mallocgame/hlo/cost/arithmetic.h"
 
 #include <string>
 #include <vector>

@@ -1,11 +1,11 @@
 // Places and transfers, read from a module after memory space assignment. Fast memory is memory
 // space 1; f32[8] has 32 bytes.
-#include "mallocgame/hlo/assigned_module.h"
+#include "mallocgame/hlo/import/assigned_module.h"
 
 #include <string>
 
 #include "absl/strings/match.h"
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

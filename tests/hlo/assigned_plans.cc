@@ -2,7 +2,7 @@
 #include "tests/hlo/assigned_plans.h"
 
 #include "absl/strings/str_cat.h"
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"
 

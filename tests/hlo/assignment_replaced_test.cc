@@ -2,7 +2,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
 #include "tests/catch.h"
 #include "tests/hlo/assigned_plans.h"
 #include "tests/hlo/module_text.h"

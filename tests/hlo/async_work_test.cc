@@ -1,10 +1,10 @@
 // Work that runs beside the program, and what isn't known of what an instruction computes.
-#include "mallocgame/hlo/async_work.h"
+#include "mallocgame/hlo/cost/async_work.h"
 
 #include <string>
 #include <vector>
 
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

@@ -1,5 +1,5 @@
 // The parts of a configuration, and the numbers in it.
-#include "mallocgame/hlo/backend_config.h"
+#include "mallocgame/hlo/module/backend_config.h"
 
 #include "nlohmann/json.hpp"
 #include "tests/catch.h"

@@ -1,12 +1,12 @@
 // Which buffers a module has, how large they are, and which of them may move.
-#include "mallocgame/hlo/buffers.h"
+#include "mallocgame/hlo/import/buffers.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

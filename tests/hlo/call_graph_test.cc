@@ -1,5 +1,5 @@
 // Computations that are called from several places are copied, as XLA's FlattenCallGraph does.
-#include "mallocgame/hlo/call_graph.h"
+#include "mallocgame/hlo/module/call_graph.h"
 
 #include <algorithm>
 #include <string>
@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mallocgame/hlo/hlo.pb.h"
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"

@@ -1,7 +1,7 @@
 // Accepts what the compiler itself assigns, and refuses modules that are broken on purpose, each by
 // the rule that it breaks. The modules are those of the compiler's first phase: a loop with copies
 // (wavernn), and slices with a preload (mlp_kernel).
-#include "mallocgame/hlo/check_phase_module.h"
+#include "mallocgame/hlo/check/check_phase_module.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/replay/files.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"

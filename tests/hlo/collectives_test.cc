@@ -1,14 +1,14 @@
 // Instructions by which chips hand each other arrays: which there are, their groups, what waits for
 // links and how long, and who accesses what while a transfer goes on.
-#include "mallocgame/hlo/collectives.h"
+#include "mallocgame/hlo/cost/collectives.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mallocgame/hlo/import.h"
-#include "mallocgame/hlo/uses.h"
+#include "mallocgame/hlo/import/import.h"
+#include "mallocgame/hlo/import/uses.h"
 #include "mallocgame/program/cost_model.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"

@@ -9,10 +9,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mallocgame/hlo/dataflow.h"
-#include "mallocgame/hlo/hlo.pb.h"
-#include "mallocgame/hlo/module.h"
-#include "mallocgame/hlo/schedule.h"
+#include "mallocgame/hlo/import/dataflow.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
+#include "mallocgame/hlo/module/module.h"
+#include "mallocgame/hlo/module/schedule.h"
 #include "mallocgame/replay/files.h"
 #include "tests/catch.h"
 

@@ -1,5 +1,5 @@
 // Bytes and operations of instructions. Arrays of f32[n] have 4 n bytes.
-#include "mallocgame/hlo/cost_analysis.h"
+#include "mallocgame/hlo/cost/cost_analysis.h"
 
 #include <string>
 #include <vector>

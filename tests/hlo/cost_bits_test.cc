@@ -1,5 +1,5 @@
 // Which bit stands for which array.
-#include "mallocgame/hlo/cost_bits.h"
+#include "mallocgame/hlo/cost/cost_bits.h"
 
 #include <string>
 #include <vector>

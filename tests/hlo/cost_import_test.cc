@@ -1,7 +1,7 @@
 // What BuildCost makes of small modules: bytes and flops by instruction (XLA reference 2.1), the
 // compiler's prices pooled by structure, and the refusal of prices that are malformed or of another
 // program.
-#include "mallocgame/hlo/cost_import.h"
+#include "mallocgame/hlo/import/cost_import.h"
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
 #include "mallocgame/program/cost_model.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"

@@ -1,5 +1,5 @@
 // Which arrays are one storage: each test writes down the sets that it expects.
-#include "mallocgame/hlo/dataflow.h"
+#include "mallocgame/hlo/import/dataflow.h"
 
 #include <map>
 #include <string>
@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

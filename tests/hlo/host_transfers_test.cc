@@ -1,11 +1,11 @@
 // Transfers between the host and the chip: which there are, what they move, and how long a program
 // waits for them.
-#include "mallocgame/hlo/host_transfers.h"
+#include "mallocgame/hlo/cost/host_transfers.h"
 
 #include <string>
 #include <vector>
 
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/rng.h"
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

@@ -1,11 +1,11 @@
 // Loops as the importer puts them on the time axis, how often they run, and what doesn't run.
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "mallocgame/hlo/uses.h"
+#include "mallocgame/hlo/import/uses.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/program/cost_model.h"
 #include "mallocgame/simulator/simulate.h"

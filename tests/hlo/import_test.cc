@@ -1,6 +1,6 @@
 // What ImportHlo makes of small modules: the time axis, which arrays are one buffer, which buffers
 // may move, and who accesses them when.
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
 
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "mallocgame/hlo/uses.h"
+#include "mallocgame/hlo/import/uses.h"
 #include "tests/catch.h"
 #include "tests/hlo/imported.h"
 #include "tests/hlo/module_text.h"

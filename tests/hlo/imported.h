@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
 #include "tests/hlo/module_text.h"
 
 namespace mallocgame::hlo_test {

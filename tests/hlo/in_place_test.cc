@@ -1,5 +1,5 @@
 // Which results are updates of operands. A pair is written "operand.array>result array".
-#include "mallocgame/hlo/in_place.h"
+#include "mallocgame/hlo/module/in_place.h"
 
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

@@ -1,15 +1,15 @@
 // Isolated modules are moved to other placements.
-#include "mallocgame/hlo/isolated_module.h"
+#include "mallocgame/hlo/write/isolated_module.h"
 
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "mallocgame/hlo/hlo.pb.h"
-#include "mallocgame/hlo/lowered_programs.h"
-#include "mallocgame/hlo/lowered_programs.pb.h"
-#include "mallocgame/hlo/placed_module.h"
+#include "mallocgame/hlo/cost/lowered_programs.h"
+#include "mallocgame/hlo/cost/lowered_programs.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
+#include "mallocgame/hlo/write/placed_module.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

@@ -1,13 +1,13 @@
 // Kernels: what their authors estimate, which arrays that counts for, and the price that follows.
-#include "mallocgame/hlo/kernels.h"
+#include "mallocgame/hlo/cost/kernels.h"
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "mallocgame/hlo/hlo.pb.h"
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/program/cost_model.h"
 #include "mallocgame/simulator/simulate.h"

@@ -1,10 +1,10 @@
 // What lies where inside of fused computations follows from operands and results.
-#include "mallocgame/hlo/memory_spaces.h"
+#include "mallocgame/hlo/module/memory_spaces.h"
 
 #include <cstdint>
 #include <string>
 
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/text_format.h"
-#include "mallocgame/hlo/shape_size.h"
+#include "mallocgame/hlo/module/shape_size.h"
 #include "tests/catch.h"
 
 namespace mallocgame::hlo_test {

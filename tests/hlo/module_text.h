@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "mallocgame/hardware/hardware.h"
-#include "mallocgame/hlo/hlo.pb.h"
-#include "mallocgame/hlo/module.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
+#include "mallocgame/hlo/module/module.h"
 
 namespace mallocgame::hlo_test {
 

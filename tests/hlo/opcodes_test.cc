@@ -1,10 +1,10 @@
 // Which opcodes there are, and which modules are refused for theirs.
-#include "mallocgame/hlo/opcodes.h"
+#include "mallocgame/hlo/module/opcodes.h"
 
 #include <string>
 
-#include "mallocgame/hlo/hlo.pb.h"
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

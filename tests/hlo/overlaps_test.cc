@@ -1,5 +1,5 @@
 // Residences whose bytes are taken get others: small plans with every number by hand.
-#include "mallocgame/hlo/overlaps.h"
+#include "mallocgame/hlo/import/overlaps.h"
 
 #include <memory>
 #include <vector>

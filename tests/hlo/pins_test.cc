@@ -1,12 +1,12 @@
 // What kernels pin to a memory, and what the DMAs that they begin hold.
-#include "mallocgame/hlo/pins.h"
+#include "mallocgame/hlo/import/pins.h"
 
 #include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
 #include "mallocgame/plan/pinned.h"
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"

@@ -1,13 +1,13 @@
 // Prices by instruction name, from modules after code generation and from profiles. A row is
 // written {operand bits, output bits, cycles}; bit k is of operand or output k.
-#include "mallocgame/hlo/price_table.h"
+#include "mallocgame/hlo/cost/price_table.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

@@ -1,11 +1,11 @@
 // Modules are read from every message that holds one.
-#include "mallocgame/hlo/proto_forms.h"
+#include "mallocgame/hlo/module/proto_forms.h"
 
 #include <string>
 
 #include "absl/strings/match.h"
 #include "google/protobuf/arena.h"
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

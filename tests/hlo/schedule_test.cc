@@ -1,11 +1,11 @@
 // The time axis of small modules, tick by tick.
-#include "mallocgame/hlo/schedule.h"
+#include "mallocgame/hlo/module/schedule.h"
 
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

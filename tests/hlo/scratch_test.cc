@@ -1,5 +1,5 @@
 // What the text of a configuration says of scratch.
-#include "mallocgame/hlo/scratch.h"
+#include "mallocgame/hlo/import/scratch.h"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // Sizes of tiled arrays: every example of XLA reference 6.4, and absurd shapes that are refused.
-#include "mallocgame/hlo/shape_size.h"
+#include "mallocgame/hlo/module/shape_size.h"
 
 #include <string>
 #include <vector>

@@ -1,9 +1,9 @@
 // Which instructions have one structure.
-#include "mallocgame/hlo/structure.h"
+#include "mallocgame/hlo/module/structure.h"
 
 #include <string>
 
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

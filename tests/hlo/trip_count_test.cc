@@ -1,6 +1,6 @@
 // How often loops run: the count is recorded, follows from constants, is found by running, or is
 // unknown.
-#include "mallocgame/hlo/trip_count.h"
+#include "mallocgame/hlo/module/trip_count.h"
 
 #include <string>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

@@ -1,12 +1,12 @@
 // Modules from after memory space assignment, brought back to main memory. Fast memory is memory
 // space 1.
-#include "mallocgame/hlo/unassigned_module.h"
+#include "mallocgame/hlo/import/unassigned_module.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

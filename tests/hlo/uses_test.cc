@@ -1,5 +1,5 @@
 // Which operands and results HLO has for the accesses of a program.
-#include "mallocgame/hlo/uses.h"
+#include "mallocgame/hlo/import/uses.h"
 
 #include <memory>
 #include <string>
@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 

@@ -1,6 +1,6 @@
 // The size that stands for all copies of a module. That XLA:TPU takes just this one was read from
 // the log of its interval picker for 20 programs.
-#include "mallocgame/hlo/window.h"
+#include "mallocgame/hlo/import/window.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
 // What kind of work instructions do, and how wide it is.
-#include "mallocgame/hlo/work_class.h"
+#include "mallocgame/hlo/cost/work_class.h"
 
 #include <memory>
 #include <string>

@@ -1,13 +1,13 @@
 // Plans are written into small modules, and read back as the compiler's own assignment is.
-#include "mallocgame/hlo/write_plan.h"
+#include "mallocgame/hlo/write/write_plan.h"
 
 #include <map>
 #include <memory>
 #include <string>
 
 #include "absl/strings/match.h"
-#include "mallocgame/hlo/hlo.pb.h"
-#include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/import/import.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"
 #include "tests/hlo/imported.h"

@@ -263,7 +263,7 @@ def test_the_site_builds(tmp_path):
         "simulator/simulate.h",
         "game/game.h",
         "solvers/solver.h",
-        "hlo/import.h",
+        "hlo/import/import.h",
     ):
         assert f">mallocgame/{header}<" in headers, header
     reference = (tmp_path / "site" / "api-python.html").read_text()

@@ -1,0 +1,318 @@
+// Finds collectives in the schedule, in fusions and in what runs asynchronously, and plays their
+// transfers in order.
+#include "mallocgame/hlo/cost/collectives.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "mallocgame/hlo/cost/arithmetic.h"
+#include "mallocgame/hlo/cost/transfer_waits.h"
+#include "mallocgame/hlo/module/async_chains.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
+#include "mallocgame/hlo/module/opcodes.h"
+
+namespace mallocgame::hlo {
+namespace {
+
+constexpr absl::string_view kAsyncStart = "AsyncCollectiveStart",
+                            kAsyncDone = "AsyncCollectiveDone";
+constexpr int64_t kMaxMembers = int64_t{1} << 20;
+
+std::optional<CollectiveKind> KindOf(absl::string_view opcode) {
+  if (opcode == "all-gather") return CollectiveKind::kAllGather;
+  if (opcode == "reduce-scatter") return CollectiveKind::kReduceScatter;
+  if (opcode == "all-reduce") return CollectiveKind::kAllReduce;
+  if (opcode == "all-to-all" || opcode == "ragged-all-to-all") return CollectiveKind::kAllToAll;
+  if (opcode == "collective-permute" || opcode == "collective-broadcast")
+    return CollectiveKind::kPermute;
+  return std::nullopt;
+}
+
+// The kind of what `opcode` begins or ends, whose name ends with `suffix`.
+std::optional<CollectiveKind> KindOf(absl::string_view opcode, absl::string_view suffix) {
+  return absl::ConsumeSuffix(&opcode, suffix) ? KindOf(opcode) : std::nullopt;
+}
+
+// Of a collective that writes into an operand, the first alone is sent.
+int64_t BytesSent(const Module& module, int32_t i) {
+  const HloInstructionProto& proto = *module.instruction(i).proto;
+  const bool first = proto.opcode() == "ragged-all-to-all" || PermutesInPlace(proto);
+  int64_t bytes = 0;
+  for (const int32_t operand : module.operands(i)) {
+    for (const Array& array : module.arrays(operand))
+      bytes = std::min(kMaxArrayBytes, bytes + array.size_bytes);
+    if (first) break;
+  }
+  return bytes;
+}
+
+int64_t BytesOfResult(const Module& module, int32_t i) {
+  int64_t bytes = 0;
+  for (const Array& array : module.arrays(i))
+    bytes = std::min(kMaxArrayBytes, bytes + array.size_bytes);
+  return bytes;
+}
+
+int64_t LargestOf(const google::protobuf::RepeatedPtrField<ReplicaGroup>& groups) {
+  int64_t most = 0;
+  for (const ReplicaGroup& group : groups) most = std::max<int64_t>(most, group.replica_ids_size());
+  return most;
+}
+
+// How many devices hand each other arrays.
+int64_t MembersOf(const Module& module, const HloInstructionProto& proto) {
+  int64_t members = 0;
+  const MeshAxesReplicaGroupListProto& mesh = proto.mesh_axes_replica_group_list();
+  if (mesh.axes_size() > 0) {
+    members = 1;
+    for (const auto& axis : mesh.axes()) {
+      const int64_t index = axis.mesh_axis_index();
+      int64_t size = axis.sub_axis_info().size();
+      if (size == 0 && index >= 0 && index < mesh.mesh().axes_size())
+        size = mesh.mesh().axes(static_cast<int>(index)).size();
+      members = TimesUpTo(members, size, kMaxMembers);
+    }
+  }
+  const CollectiveDeviceListProto& list = proto.collective_device_list();
+  members = std::max({members, list.iota_replica_group_list().num_devices_per_group(),
+                      proto.iota_collective_device_list().num_devices_per_group(),
+                      LargestOf(list.replica_groups()), LargestOf(proto.replica_groups())});
+  if (members == 0) {  // All devices are one group.
+    const DeviceAssignmentProto& devices = module.module().device_assignment();
+    members = TimesUpTo(devices.replica_count(), devices.computation_count(), kMaxMembers);
+  }
+  return std::clamp(members, int64_t{1}, kMaxMembers);
+}
+
+bool IsParameter(const Module& module, int32_t i, int64_t number) {
+  const HloInstructionProto& proto = *module.instruction(i).proto;
+  return proto.opcode() == "parameter" && proto.parameter_number() == number;
+}
+
+// Whether the collective that `custom_call` starts has the parameter as an operand.
+bool ReadsParameter(const Module& module, int32_t custom_call, int64_t number) {
+  for (const int32_t collective : module.operands(custom_call)) {
+    for (const int32_t operand : module.operands(collective)) {
+      if (IsParameter(module, operand, number)) return true;
+    }
+  }
+  return false;
+}
+
+// By array of the root of a fusion: the instruction that it is of.
+std::vector<int32_t> SourcesOf(const Module& module, int32_t root) {
+  if (module.instruction(root).proto->opcode() != "tuple")
+    return std::vector<int32_t>(module.instruction(root).array_count, root);
+  std::vector<int32_t> sources;
+  for (const int32_t operand : module.operands(root)) {
+    sources.insert(sources.end(), module.instruction(operand).array_count, operand);
+  }
+  return sources;
+}
+
+}  // namespace
+
+std::optional<HandedOver> HandedOverBy(const Module& module, int32_t start) {
+  const std::string& opcode = module.instruction(start).proto->opcode();
+  const std::optional<CollectiveKind> kind = KindOf(opcode, "-start");
+  if (!kind) return std::nullopt;
+  const int32_t arrays = module.instruction(start).array_count;
+  // An all-reduce-start holds nothing but its result, which its operands become.
+  if (*kind == CollectiveKind::kAllReduce) return HandedOver{0, {0, 0}, {0, arrays}};
+  const absl::StatusOr<Module::ArrayRange> operands = module.SubShape(start, {0}),
+                                           result = module.SubShape(start, {1});
+  if (!operands.ok() || !result.ok()) return std::nullopt;
+  const bool in_place = PermutesInPlace(*module.instruction(start).proto);
+  const absl::Span<const int32_t> held =
+      module.operands(start).first(in_place ? size_t{1} : module.operands(start).size());
+  int32_t given = 0;
+  for (const int32_t operand : held) given += module.instruction(operand).array_count;
+  const int32_t made = in_place ? module.instruction(module.operands(start)[1]).array_count : given;
+  if (given != operands->count || made != result->count) return std::nullopt;
+  return HandedOver{held.size(), *operands, *result};
+}
+
+std::vector<bool> HandsOn(const Module& module, int32_t i) {
+  const HloInstruction& instruction = module.instruction(i);
+  std::vector<bool> on(instruction.array_count, false);
+  if (const std::optional<HandedOver> handed = HandedOverBy(module, i)) {
+    std::fill_n(on.begin() + handed->operands.first, handed->operands.count, true);
+  }
+  if (instruction.proto->opcode() != "fusion" || module.called(i).size() != 1) return on;
+  const int32_t root = module.computation(module.called(i)[0]).root;
+  const bool starts = BeginsCollectiveFusion(module, i);
+  const std::vector<int32_t> sources = SourcesOf(module, root);
+  for (const OutputOperandAliasing& alias : instruction.proto->output_operand_aliasing()) {
+    const absl::StatusOr<Module::ArrayRange> output =
+        module.SubShape(i, alias.output_shape_index());
+    if (!output.ok() || output->count != 1) continue;
+    if (starts) {
+      on[output->first] = ReadsParameter(module, root, alias.operand_index());
+    } else if (output->first < std::ssize(sources)) {
+      on[output->first] = IsParameter(module, sources[output->first], alias.operand_index());
+    }
+  }
+  return on;
+}
+
+bool BeginsCollectiveFusion(const Module& module, int32_t i) {
+  if (module.instruction(i).proto->opcode() != "fusion" || module.called(i).size() != 1)
+    return false;
+  const int32_t root = module.computation(module.called(i)[0]).root;
+  return module.instruction(root).proto->custom_call_target() == kAsyncStart;
+}
+
+bool StartsOrEndsCollective(const Module& module, int32_t i) {
+  if (HandedOverBy(module, i)) return true;
+  const bool ends = KindOf(module.instruction(i).proto->opcode(), "-done").has_value() &&
+                    module.operands(i).size() == 1;
+  if (!ends) return false;
+  const std::optional<HandedOver> handed = HandedOverBy(module, module.operands(i)[0]);
+  return handed && handed->result.count == module.instruction(i).array_count;
+}
+
+class Collectives::Finder {
+ public:
+  Finder(const Module& module, Collectives& found)
+      : module_(module), found_(found), inside_(DescribeComputations(module)) {}
+
+  void Visit(int32_t i, Tick tick) {
+    const std::string& opcode = module_.instruction(i).proto->opcode();
+    if (const auto whole = KindOf(opcode)) {
+      Add(i, i, tick, *whole, Role::kWhole);
+    } else if (const auto begun = KindOf(opcode, "-start")) {
+      by_start_[i].push_back(Add(i, i, tick, *begun, Role::kBegins));
+    } else if (KindOf(opcode, "-done") || opcode == "async-done") {
+      const auto start = by_start_.find(StartOfDone(module_, i));
+      if (start != by_start_.end()) End(start->second, tick);
+    } else if (BringsOperands(i)) {
+      const int32_t start = opcode == "async-update" ? module_.operands(i)[0] : i;
+      if (module_.called(start).empty()) return;
+      for (const int32_t c : inside_[module_.called(start)[0]].collectives)
+        by_start_[start].push_back(Add(c, start, tick, KindInside(c), Role::kBegins));
+    } else if (opcode == "fusion" && !module_.called(i).empty()) {
+      VisitFusion(i, inside_[module_.called(i)[0]], tick);
+    }
+  }
+
+ private:
+  // The collectives that run when a computation does.
+  struct Inside {
+    std::vector<int32_t> collectives;
+    bool begins = false, ends = false;  // it has the custom call that says so
+  };
+
+  static std::vector<Inside> DescribeComputations(const Module& module) {
+    std::vector<Inside> all(module.computations().size());
+    // A computation comes after all that it calls.
+    for (size_t c = 0; c < all.size(); ++c) {
+      Inside& inside = all[c];
+      const Computation& computation = module.computation(static_cast<int32_t>(c));
+      for (int32_t k = 0; k < computation.instruction_count; ++k) {
+        const int32_t i = computation.first_instruction + k;
+        const HloInstructionProto& proto = *module.instruction(i).proto;
+        inside.begins |= proto.custom_call_target() == kAsyncStart;
+        inside.ends |= proto.custom_call_target() == kAsyncDone;
+        if (KindOf(proto.opcode())) inside.collectives.push_back(i);
+        if (proto.opcode() != "fusion" && proto.opcode() != "call" &&
+            proto.opcode() != "custom-call")
+          continue;
+        for (const int32_t callee : module.called(i)) {
+          const Inside& deeper = all[callee];
+          // One of each is enough to know the time, however often a computation is called.
+          for (const int32_t collective : deeper.collectives) {
+            if (inside.collectives.size() < size_t{64}) inside.collectives.push_back(collective);
+          }
+          inside.begins |= deeper.begins;
+          inside.ends |= deeper.ends;
+        }
+      }
+    }
+    return all;
+  }
+
+  // Whether an asynchronous computation can begin. On SparseCore the async-start may have no
+  // operands yet.
+  bool BringsOperands(int32_t i) const {
+    const std::string& opcode = module_.instruction(i).proto->opcode();
+    return (opcode == "async-start" && !module_.operands(i).empty()) ||
+           (opcode == "async-update" && module_.operands(i).size() > 1);
+  }
+
+  CollectiveKind KindInside(int32_t i) const {
+    return *KindOf(module_.instruction(i).proto->opcode());
+  }
+
+  void VisitFusion(int32_t i, const Inside& inside, Tick tick) {
+    for (const int32_t c : inside.collectives) {
+      std::vector<size_t>& going = by_channel_[module_.instruction(c).proto->channel_id()];
+      if (!going.empty()) {
+        if (inside.ends) End(going, tick);
+      } else if (inside.begins) {
+        going.push_back(Add(c, i, tick, KindInside(c), Role::kBegins));
+      } else {
+        Add(c, i, tick, KindInside(c), Role::kWhole);
+      }
+    }
+  }
+
+  // Adds the transfer of `i`, which `outer` is or contains, and returns its index.
+  size_t Add(int32_t i, int32_t outer, Tick tick, CollectiveKind kind, Role role) {
+    const HloInstructionProto& proto = *module_.instruction(i).proto;
+    Transfer transfer{kind, BytesSent(module_, i), MembersOf(module_, proto), tick, tick};
+    // A permute says who sends to whom, and has no groups.
+    if (kind == CollectiveKind::kPermute) transfer.members = std::max<int64_t>(2, transfer.members);
+    // A fusion that gives a part of a sum only is a reduce-scatter.
+    if (kind == CollectiveKind::kAllReduce && outer != i &&
+        BytesOfResult(module_, outer) < transfer.bytes) {
+      transfer.kind = CollectiveKind::kReduceScatter;
+    }
+    found_.role_[tick] = role;
+    found_.transfers_.push_back(transfer);
+    return found_.transfers_.size() - 1;
+  }
+
+  void End(std::vector<size_t>& begun, Tick tick) {
+    for (const size_t t : begun) found_.transfers_[t].end = tick;
+    found_.role_[tick] = Role::kEnds;
+    begun.clear();
+  }
+
+  const Module& module_;
+  Collectives& found_;
+  const std::vector<Inside> inside_;  // by computation
+  // the transfers that go on: by the instruction that began them, or by channel
+  std::map<int32_t, std::vector<size_t>> by_start_;
+  std::map<int64_t, std::vector<size_t>> by_channel_;
+};
+
+Collectives::Collectives(const Module& module, const Schedule& schedule)
+    : role_(schedule.ticks.size(), Role::kNothing) {
+  Finder finder(module, *this);
+  for (size_t tick = 0; tick < schedule.ticks.size(); ++tick) {
+    const Schedule::Entry& entry = schedule.ticks[tick];
+    if (entry.kind == InstructionKind::kOrdinary)
+      finder.Visit(entry.instruction, static_cast<Tick>(tick));
+  }
+}
+
+std::vector<std::pair<Tick, Tick>> Collectives::Spans() const {
+  std::vector<std::pair<Tick, Tick>> spans;
+  for (const Transfer& t : transfers_) {
+    if (t.begin < t.end) spans.emplace_back(t.begin, t.end);
+  }
+  return spans;
+}
+
+std::vector<int64_t> Collectives::Waits(const Links& links,
+                                        const std::function<int64_t(Tick)>& least_ps) const {
+  std::vector<TimedTransfer> timed;
+  for (const Transfer& t : transfers_)
+    timed.push_back({t.begin, t.end, CollectivePs(t.kind, t.bytes, t.members, links)});
+  return TransferWaits(timed, role_.size(), least_ps);
+}
+
+}  // namespace mallocgame::hlo

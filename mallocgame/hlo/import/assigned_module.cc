@@ -1,0 +1,264 @@
+// Reads the module after memory space assignment.
+#include "mallocgame/hlo/import/assigned_module.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/hlo/import/dataflow.h"
+#include "mallocgame/hlo/module/async_chains.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
+#include "mallocgame/hlo/module/opcodes.h"
+
+namespace mallocgame::hlo {
+
+absl::StatusOr<AssignedModule> AssignedModule::Read(const Module& before, const Schedule& schedule,
+                                                    absl::string_view bytes,
+                                                    const Hardware& hardware) {
+  AssignedModule assigned;
+  MG_ASSIGN_OR_RETURN(assigned.module_, Module::Parse(bytes, "assigned module"));
+  if (!assigned.module_->proto().has_buffer_assignment()) {
+    return absl::InvalidArgumentError("assigned module: it has no buffer_assignment");
+  }
+  const absl::Status status = CheckFastMemorySpace(*assigned.module_, hardware.fast_memory_space);
+  if (!status.ok())
+    return absl::InvalidArgumentError(absl::StrCat("assigned module: ", status.message()));
+  MG_ASSIGN_OR_RETURN(const Schedule own, Flatten(*assigned.module_));
+  MG_RETURN_IF_ERROR(assigned.Match(before, schedule));
+  MG_RETURN_IF_ERROR(assigned.BuildPlaces(own, hardware));
+  assigned.MapTicks(schedule, own);
+  MG_RETURN_IF_ERROR(assigned.ReadTransfers(schedule, own));
+  return assigned;
+}
+
+std::optional<int32_t> AssignedModule::Counterpart(int32_t instruction) const {
+  const int32_t own = counterpart_[instruction];
+  if (own == kNone) return std::nullopt;
+  return own;
+}
+
+absl::Span<const int32_t> AssignedModule::PlacesOf(int32_t i) const {
+  const HloInstruction& instruction = module_->instruction(i);
+  return absl::MakeConstSpan(place_of_).subspan(instruction.first_array, instruction.array_count);
+}
+
+absl::Status AssignedModule::Match(const Module& before, const Schedule& schedule) {
+  counterpart_.assign(before.instructions().size(), kNone);
+  original_.assign(module_->instructions().size(), kNone);
+  for (const Schedule::Entry& entry : schedule.ticks) {
+    const HloInstructionProto& proto = *before.instruction(entry.instruction).proto;
+    const std::optional<int32_t> found = module_->FindByName(proto.name());
+    if (!found || module_->instruction(*found).proto->opcode() != proto.opcode()) continue;
+    const int32_t own = *found;
+    counterpart_[entry.instruction] = own;
+    original_[own] = entry.instruction;
+    if (MovesNothing(proto)) continue;
+    const auto same_arrays = [&](int32_t a, int32_t b) {
+      return before.instruction(a).array_count == module_->instruction(b).array_count;
+    };
+    const absl::Span<const int32_t> a = before.operands(entry.instruction),
+                                    b = module_->operands(own);
+    bool same = a.size() == b.size() && same_arrays(entry.instruction, own);
+    for (size_t k = 0; same && k < a.size(); ++k) same = same_arrays(a[k], b[k]);
+    if (!same) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("assigned module: ", module_->Where(own),
+                       " has other operands or results than before assignment"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AssignedModule::BuildPlaces(const Schedule& own, const Hardware& hardware) {
+  MG_ASSIGN_OR_RETURN(const Dataflow dataflow, Dataflow::Build(*module_, own));
+  MG_RETURN_IF_ERROR(ReadOffsets(hardware.fast_memory_space));
+  place_of_.assign(range_of_.size(), kNone);
+  std::vector<int32_t> place_of_set(range_of_.size(), kNone);
+  // Wrapped computations come before their callers, so a place that slices fill gets the offsets of
+  // its slices here.
+  for (int32_t i = 0; i < std::ssize(module_->instructions()); ++i) {
+    const HloInstruction& instruction = module_->instruction(i);
+    for (int32_t k = 0; k < instruction.array_count; ++k) {
+      const Array& array = module_->arrays(i)[k];
+      if (array.size_bytes == 0) continue;
+      const int32_t node = instruction.first_array + k;
+      int32_t& place = place_of_set[dataflow.SetOf(node)];
+      if (place == kNone) {
+        place = static_cast<int32_t>(places_.size());
+        Place fresh;
+        fresh.fast = array.memory_space == hardware.fast_memory_space;
+        places_.push_back(fresh);
+      }
+      place_of_[node] = place;
+      Place& of = places_[place];
+      of.size_bytes = std::max(of.size_bytes, array.size_bytes);
+      if (const std::optional<Range>& range = range_of_[node]) {
+        of.offset = std::min(of.offset.value_or(range->offset), range->offset);
+        of.end_offset = std::max(of.end_offset, range->end_offset);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AssignedModule::ReadOffsets(int64_t color) {
+  range_of_.resize(module_->array_count());
+  const BufferAssignmentProto& assignment = module_->proto().buffer_assignment();
+  absl::flat_hash_map<int64_t, const LogicalBufferProto*> buffers;
+  for (const LogicalBufferProto& buffer : assignment.logical_buffers())
+    buffers.emplace(buffer.id(), &buffer);
+  for (const BufferAllocationProto& allocation : assignment.buffer_allocations()) {
+    if (allocation.color() != color) continue;
+    for (const BufferAllocationProto::Assigned& assigned : allocation.assigned()) {
+      for (const auto& [what, value] :
+           {std::pair("offset", assigned.offset()), std::pair("size", assigned.size())}) {
+        if (value >= 0 && value <= kMaxArrayBytes) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat("assigned module: buffer allocation ", allocation.index(), " has ", what,
+                         " ", value, "; allowed are 0 to ", kMaxArrayBytes));
+      }
+      const auto found = buffers.find(assigned.logical_buffer_id());
+      if (found == buffers.end()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "assigned module: buffer allocation ", allocation.index(), " holds logical buffer ",
+            assigned.logical_buffer_id(), ", which there is none of"));
+      }
+      const LogicalBufferProto::Location& at = found->second->defined_at();
+      const std::optional<int32_t> i = at.instruction_id() != 0 || at.instruction_name().empty()
+                                           ? module_->FindById(at.instruction_id())
+                                           : module_->FindByName(at.instruction_name());
+      if (!i) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("assigned module: logical buffer ", found->first, " is of instruction ",
+                         at.instruction_id(), ", which there is none of"));
+      }
+      MG_ASSIGN_OR_RETURN(const Module::ArrayRange range, module_->SubShape(*i, at.shape_index()));
+      if (range.count != 1) continue;
+      range_of_[module_->instruction(*i).first_array + range.first] = {
+          assigned.offset(), assigned.offset() + assigned.size()};
+    }
+  }
+  return absl::OkStatus();
+}
+
+// After assignment, instructions that move nothing may have another place in the schedule. So only
+// the others tell the time, and those that wait for a transfer of the program's own.
+void AssignedModule::MapTicks(const Schedule& before, const Schedule& own) {
+  const size_t ticks = own.ticks.size();
+  // by own tick: the tick before assignment of the instruction that it was
+  std::vector<Tick> matched(ticks, kNone);
+  region_.assign(own.regions.size(), 0);  // the entry computation if nothing tells it
+  // by the exit of a loop: its entry; by a conditional or call: where what it runs begins
+  std::vector<Tick> entry_of(before.ticks.size());
+  std::iota(entry_of.begin(), entry_of.end(), 0);
+  for (const Loop& loop : before.loops) entry_of[loop.exit] = loop.entry;
+  for (const Region& region : before.regions) {
+    if (region.kind != RegionKind::kBranch && region.kind != RegionKind::kCall) continue;
+    Tick caller = region.end;
+    while (before.ticks[caller].region != region.parent) ++caller;
+    entry_of[caller] = std::min(entry_of[caller], region.begin);
+  }
+  for (size_t t = 0; t < ticks; ++t) {
+    const Schedule::Entry& entry = own.ticks[t];
+    const int32_t original = original_[entry.instruction];
+    if (original == kNone) continue;
+    const Tick tick = before.tick_of[original];
+    region_[entry.region] = before.ticks[tick].region;
+    const HloInstructionProto& proto = *module_->instruction(entry.instruction).proto;
+    const bool moves_nothing = MovesNothing(proto) && !IsAsynchronous(proto.opcode());
+    const bool runs_others = entry_of[tick] != tick;
+    if (entry.kind == InstructionKind::kOrdinary && moves_nothing && !runs_others) continue;
+    matched[t] = entry.kind == InstructionKind::kLoopExit ? tick : entry_of[tick];
+  }
+  std::vector<Tick> following(own.regions.size(), 0);
+  for (size_t r = 0; r < following.size(); ++r) {
+    following[r] = before.regions[region_[r]].end;
+  }
+  next_.assign(ticks, 0);
+  for (size_t t = ticks; t-- > 0;) {
+    Tick& next = following[own.ticks[t].region];
+    if (matched[t] != kNone) next = matched[t];
+    next_[t] = next;
+  }
+}
+
+// Whether memory space assignment has begun a transfer here. Others, such as a slice that a loop
+// starts in one trip for the next, are the program's own.
+bool AssignedModule::IsTransfer(int32_t i) const {
+  const std::string& opcode = module_->instruction(i).proto->opcode();
+  if (opcode == "copy-start") return original_[i] == kNone;
+  if (opcode != "async-start" || original_[i] != kNone || module_->called(i).empty()) return false;
+  const int32_t root = module_->computation(module_->called(i)[0]).root;
+  const std::string& wrapped = module_->instruction(root).proto->opcode();
+  return wrapped == "slice" || wrapped == "copy";
+}
+
+absl::Status AssignedModule::ReadTransfers(const Schedule& before, const Schedule& own) {
+  std::vector<Tick> done(module_->instructions().size(), kNone);  // by start
+  for (size_t t = 0; t < own.ticks.size(); ++t) {
+    const int32_t i = own.ticks[t].instruction;
+    const std::string& opcode = module_->instruction(i).proto->opcode();
+    if (opcode != "copy-done" && opcode != "async-done") continue;
+    done[StartOfDone(*module_, i)] = next_[t];
+  }
+  for (size_t t = 0; t < own.ticks.size(); ++t) {
+    const int32_t i = own.ticks[t].instruction;
+    if (!IsTransfer(i)) continue;
+    if (done[i] == kNone) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("assigned module: ", module_->Where(i), " is never done"));
+    }
+    Transfer window;
+    window.begin = next_[t];
+    window.end = done[i];
+    window.region = region_[own.ticks[t].region];
+    // Right before a conditional or call, whose first tick is one of what it runs.
+    const Region& around = before.regions[window.region];
+    if (window.begin > around.begin && window.begin < around.end &&
+        before.ticks[window.begin].region != window.region) {
+      --window.begin;
+    }
+    MG_RETURN_IF_ERROR(AddTransfer(i, window));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AssignedModule::AddTransfer(int32_t start, const Transfer& window) {
+  const HloInstructionProto& proto = *module_->instruction(start).proto;
+  const bool copies = proto.opcode() == "copy-start";
+  MG_ASSIGN_OR_RETURN(const Module::ArrayRange result, module_->SubShape(start, {copies ? 0 : 1}));
+  if (result.count != 1 || module_->operands(start).size() != 1 ||
+      PlacesOf(module_->operands(start)[0]).size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("assigned module: ", module_->Where(start), " transfers a tuple"));
+  }
+  const int32_t array = result.first;
+  Transfer transfer = window;
+  transfer.from = PlacesOf(module_->operands(start)[0])[0];
+  transfer.to = PlacesOf(start)[array];
+  if (transfer.from == kNone || transfer.to == kNone) return absl::OkStatus();
+  transfer.end = std::max(window.begin, window.end);
+  transfer.preload = proto.has_cross_program_prefetch_index();
+  if (transfer.preload) transfer.begin = 0;
+  const Place& place = places_[transfer.to];
+  transfer.part_end = module_->arrays(start)[array].size_bytes;
+  if (!copies && place.fast) {
+    const HloInstruction& root =
+        module_->instruction(module_->computation(module_->called(start)[0]).root);
+    const std::optional<Range>& range = range_of_[root.first_array];
+    if (root.array_count == 1 && range && place.offset)
+      transfer.part_begin = range->offset - *place.offset;
+    transfer.part_end += transfer.part_begin;
+  }
+  if (transfer.part_end > place.size_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("assigned module: ", module_->Where(start),
+                                                   " fills bytes ", transfer.part_begin, " to ",
+                                                   transfer.part_end, " of ", place.size_bytes));
+  }
+  transfers_.push_back(transfer);
+  return absl::OkStatus();
+}
+
+}  // namespace mallocgame::hlo

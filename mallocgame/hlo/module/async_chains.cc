@@ -1,0 +1,36 @@
+#include "mallocgame/hlo/module/async_chains.h"
+
+#include <string>
+
+#include "mallocgame/hlo/module/hlo.pb.h"
+
+namespace mallocgame::hlo {
+
+int32_t StartOfDone(const Module& module, int32_t done) {
+  int32_t start = done;
+  while (!module.operands(start).empty() &&
+         (start == done || module.instruction(start).proto->opcode() == "async-update")) {
+    start = module.operands(start)[0];
+  }
+  return start;
+}
+
+AsyncChains::AsyncChains(const Module& module)
+    : start_(module.instructions().size(), kNone), given_before_(module.instructions().size(), 0) {
+  // Operands come before their users, so the start of a chain comes first.
+  for (int32_t i = 0; i < std::ssize(module.instructions()); ++i) {
+    const std::string& opcode = module.instruction(i).proto->opcode();
+    if (opcode == "async-start") {
+      start_[i] = i;
+    } else if ((opcode == "async-update" || opcode == "async-done") &&
+               !module.operands(i).empty()) {
+      const int32_t before = module.operands(i)[0];
+      if (start_[before] == kNone) continue;
+      const auto own = static_cast<int32_t>(module.operands(before).size());
+      start_[i] = start_[before];
+      given_before_[i] = given_before_[before] + (start_[before] == before ? own : own - 1);
+    }
+  }
+}
+
+}  // namespace mallocgame::hlo

@@ -1,0 +1,34 @@
+// Memory spaces by number, and in the shapes of a module whose scheduled instructions have them
+// already. Private to the folder.
+#ifndef MALLOCGAME_HLO_MODULE_MEMORY_SPACES_H_
+#define MALLOCGAME_HLO_MODULE_MEMORY_SPACES_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace mallocgame::hlo {
+
+// The memory space of the flags by which copies tell that they are done.
+inline constexpr int64_t kFlagSpace = 2;
+// Those of small arrays and of scalars beside the core.
+inline constexpr int64_t kSmallArraySpace = 4;
+inline constexpr int64_t kScalarSpace = 6;
+
+class HloModuleProto;
+class ShapeProto;
+
+// The arrays of a shape, depth-first: those of Module::arrays.
+std::vector<ShapeProto*> ArraysOf(ShapeProto& shape);
+std::vector<const ShapeProto*> ArraysOf(const ShapeProto& shape);
+// The place of array `k` of them in the whole shape, outermost first.
+std::vector<int64_t> IndexOfArray(const ShapeProto& whole, int64_t k);
+
+// Marks what follows from the shapes of operands and results: parameters and roots of fused
+// computations, what hands them on inside by tuples and nested fusions (not by bitcasts, as XLA
+// does it), the bytes that are allocated there to be updated, and the program shapes of all
+// computations but the entry.
+void SpreadMemorySpaces(HloModuleProto& module);
+
+}  // namespace mallocgame::hlo
+
+#endif  // MALLOCGAME_HLO_MODULE_MEMORY_SPACES_H_

@@ -1,0 +1,431 @@
+#include "mallocgame/hlo/write/pack_main_memory.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/hlo/import/dataflow.h"
+#include "mallocgame/hlo/module/hlo.pb.h"
+#include "mallocgame/hlo/module/memory_spaces.h"
+#include "mallocgame/hlo/module/module.h"
+#include "mallocgame/hlo/module/opcodes.h"
+#include "mallocgame/hlo/module/schedule.h"
+#include "mallocgame/hlo/write/write_assignment.h"
+
+namespace mallocgame::hlo {
+namespace {
+
+constexpr int64_t kScalarAlignment = 512;
+
+struct Life {
+  Tick begin = kNever, end = -1;  // both included; end < begin: nothing touches it
+  void Add(Tick from, Tick to) {
+    begin = std::min(begin, from);
+    end = std::max(end, to);
+  }
+};
+
+// A module with what shares storage in it, and the time that each such place is held.
+class Places {
+ public:
+  static absl::StatusOr<Places> Read(const std::string& bytes, absl::string_view what) {
+    Places places;
+    MG_ASSIGN_OR_RETURN(places.module_, Module::Parse(bytes, what));
+    MG_ASSIGN_OR_RETURN(places.schedule_, Flatten(*places.module_));
+    MG_ASSIGN_OR_RETURN(const Dataflow dataflow,
+                        Dataflow::Build(*places.module_, places.schedule_));
+    for (size_t a = 0; a < places.module_->array_count(); ++a)
+      places.set_of_.push_back(dataflow.SetOf(static_cast<int32_t>(a)));
+    places.FindLives();
+    places.FindLoops();
+    return places;
+  }
+
+  const Module& module() const { return *module_; }
+  Tick last() const { return static_cast<Tick>(schedule_.ticks.size()) - 1; }
+  const std::vector<Life>& lives() const { return lives_; }
+
+  // What a logical buffer is of: a set of arrays, by its smallest array, or the table of a tuple,
+  // a negative number. None: the module has no such place.
+  std::optional<int32_t> PlaceOf(const LogicalBufferProto& buffer) {
+    const std::optional<int32_t> i = module_->FindById(buffer.defined_at().instruction_id());
+    if (!i) return std::nullopt;
+    const ShapeProto* shape = &module_->instruction(*i).proto->shape();
+    for (const int64_t k : buffer.defined_at().shape_index()) {
+      if (k < 0 || k >= shape->tuple_shapes_size()) return std::nullopt;
+      shape = &shape->tuple_shapes(static_cast<int>(k));
+    }
+    if (shape->element_type() == TUPLE) {
+      const auto& index = buffer.defined_at().shape_index();
+      const auto next = static_cast<int32_t>(tables_.size());
+      const auto [table, is_new] = table_of_.try_emplace(
+          std::pair(LoopOf(*i), std::vector<int64_t>(index.begin(), index.end())), next);
+      if (is_new) tables_.push_back(*i);
+      return -1 - table->second;
+    }
+    const auto range = module_->SubShape(*i, buffer.defined_at().shape_index());
+    if (!range.ok() || range->count != 1) return std::nullopt;
+    return set_of_[module_->instruction(*i).first_array + range->first];
+  }
+
+  // The tables of what loops and branches hand over lie in one place all the time; so do those of
+  // computations that aren't on the time axis. Others live as long as something uses the tuple.
+  Life LifeOfTable(int32_t place) const {
+    const int32_t i = tables_[-1 - place];
+    Life life;
+    const auto always = [&] { life.Add(0, last()); };
+    if (schedule_.tick_of[i] == kNone || schedule_.ticks[schedule_.tick_of[i]].region != 0) {
+      always();
+      return life;
+    }
+    life.Add(schedule_.tick_of[i], schedule_.tick_of[i]);
+    if (IsHandedOver(i)) always();
+    const Computation& own = module_->computation(module_->instruction(i).computation);
+    for (const int32_t user : own.schedule) {
+      const absl::Span<const int32_t> operands = module_->operands(user);
+      if (std::find(operands.begin(), operands.end(), i) == operands.end()) continue;
+      if (IsHandedOver(user)) always();
+      life.Add(schedule_.tick_of[user], schedule_.tick_of[user]);
+      // A start's table is that of all its transfer.
+      if (module_->instruction(user).proto->opcode() == "async-update") always();
+    }
+    if (own.root == i) always();
+    return life;
+  }
+
+  // The set that `i` makes or updates first of all: by instruction name and array.
+  using Name = std::pair<std::string, int32_t>;
+  Name NameOf(int32_t set) const {
+    const auto i =
+        static_cast<int32_t>(std::upper_bound(first_arrays_.begin(), first_arrays_.end(), set) -
+                             first_arrays_.begin() - 1);
+    return {module_->instruction(i).proto->name(), set - module_->instruction(i).first_array};
+  }
+  std::optional<int32_t> SetNamed(const Name& name) const {
+    const std::optional<int32_t> i = module_->FindByName(name.first);
+    if (!i || name.second >= module_->instruction(*i).array_count) return std::nullopt;
+    return set_of_[module_->instruction(*i).first_array + name.second];
+  }
+
+ private:
+  bool IsHandedOver(int32_t i) const {
+    const std::string& opcode = module_->instruction(i).proto->opcode();
+    return opcode == "while" || opcode == "conditional" || opcode == "call" || opcode == "tuple";
+  }
+
+  // What a loop carries has one place before it, in it and behind it, its tables too.
+  void FindLoops() {
+    loop_of_.assign(module_->instructions().size(), kNone);
+    for (const Loop& loop : schedule_.loops) {
+      const int32_t i = schedule_.ticks[loop.exit].instruction;
+      loop_of_[module_->operands(i)[0]] = i;
+      for (const int32_t called : module_->called(i))
+        loop_of_[module_->computation(called).parameters[0]] = i;
+      loop_of_[module_->computation(module_->called(i)[0]).root] = i;
+    }
+  }
+  int32_t LoopOf(int32_t i) const {
+    while (loop_of_[i] != kNone) i = loop_of_[i];
+    return i;
+  }
+
+  void FindLives() {
+    lives_.resize(module_->array_count());
+    homes_.assign(module_->array_count(), kNowhere);
+    for (size_t i = 0; i < module_->instructions().size(); ++i)
+      first_arrays_.push_back(module_->instruction(static_cast<int32_t>(i)).first_array);
+    ForEachTouch([this](int32_t set, Tick tick) {
+      const int32_t region = LoopRegionOf(schedule_.ticks[tick].region);
+      homes_[set] = homes_[set] == kNowhere ? region : Common(homes_[set], region);
+    });
+    ForEachTouch([this](int32_t set, Tick tick) {
+      Life& life = lives_[set];
+      Tick begin = tick, end = tick;
+      for (int32_t r = LoopRegionOf(schedule_.ticks[tick].region); r != homes_[set];
+           r = LoopRegionOf(schedule_.regions[r].parent)) {
+        const Loop& loop = schedule_.loops[schedule_.regions[r].loop];
+        begin = loop.entry;
+        end = loop.exit;
+      }
+      life.Add(begin, end);
+    });
+  }
+
+  // All that an instruction takes and gives, but where it only names values.
+  template <class Function>
+  void ForEachTouch(const Function& function) const {
+    for (Tick tick = 0; tick <= last(); ++tick) {
+      const int32_t i = schedule_.ticks[tick].instruction;
+      const HloInstructionProto& proto = *module_->instruction(i).proto;
+      const std::string& opcode = proto.opcode();
+      if (opcode == "bitcast" || opcode == "get-tuple-element" || opcode == "tuple" ||
+          opcode == "parameter") {
+        continue;
+      }
+      // It has no content before something is written to it.
+      if (SetsStorageAside(proto)) continue;
+      const auto touch = [&](int32_t instruction) {
+        const HloInstruction& one = module_->instruction(instruction);
+        for (int32_t k = 0; k < one.array_count; ++k) function(set_of_[one.first_array + k], tick);
+      };
+      touch(i);
+      for (const int32_t operand : module_->operands(i)) touch(operand);
+    }
+    // What a computation gives is there at its end.
+    for (const Region& region : schedule_.regions) {
+      const int32_t last = schedule_.ticks[region.end - 1].instruction;
+      const Computation& own = module_->computation(module_->instruction(last).computation);
+      const HloInstruction& root = module_->instruction(own.root);
+      for (int32_t k = 0; k < root.array_count; ++k)
+        function(set_of_[root.first_array + k], region.end - 1);
+    }
+  }
+
+  int32_t LoopRegionOf(int32_t region) const {
+    while (region > 0 && schedule_.regions[region].loop < 0)
+      region = schedule_.regions[region].parent;
+    return region;
+  }
+  // Regions are numbered as they begin, so the later one can't hold the other.
+  int32_t Common(int32_t a, int32_t b) const {
+    while (a != b) (a > b ? a : b) = LoopRegionOf(schedule_.regions[std::max(a, b)].parent);
+    return a;
+  }
+
+  static constexpr int32_t kNowhere = -2;
+  std::unique_ptr<const Module> module_;
+  Schedule schedule_;
+  std::vector<int32_t> set_of_;        // by array
+  std::vector<int32_t> first_arrays_;  // by instruction
+  std::vector<int32_t> loop_of_;       // by instruction: the while that it hands its tuple to
+  // Tables of tuples: an instruction that has it, by loop or own instruction and shape index.
+  std::vector<int32_t> tables_;
+  std::map<std::pair<int32_t, std::vector<int64_t>>, int32_t> table_of_;
+  std::vector<Life> lives_;     // by set
+  std::vector<int32_t> homes_;  // by set: the innermost loop region that it never leaves
+};
+
+bool IsShared(const BufferAllocationProto& allocation, int64_t fast_memory_space) {
+  return allocation.color() != fast_memory_space && allocation.color() != kFlagSpace &&
+         !allocation.is_thread_local() && !allocation.is_entry_computation_parameter() &&
+         !allocation.maybe_live_out() && !allocation.is_constant() &&
+         allocation.assigned_size() > 1;
+}
+
+// Pairs of sets, of which the second has the bytes of the first from where that ends.
+using Heirs = std::vector<std::pair<Places::Name, Places::Name>>;
+
+Heirs HeirsOf(Places& places, const BufferAssignmentProto& assignment, int64_t fast_memory_space) {
+  absl::flat_hash_map<int64_t, const LogicalBufferProto*> buffers;
+  for (const LogicalBufferProto& buffer : assignment.logical_buffers())
+    buffers[buffer.id()] = &buffer;
+  Heirs heirs;
+  for (const BufferAllocationProto& allocation : assignment.buffer_allocations()) {
+    if (!IsShared(allocation, fast_memory_space)) continue;
+    std::map<int64_t, std::set<int32_t>> at;  // sets, by offset
+    for (const auto& assigned : allocation.assigned()) {
+      const auto buffer = buffers.find(assigned.logical_buffer_id());
+      if (buffer == buffers.end()) continue;
+      const std::optional<int32_t> place = places.PlaceOf(*buffer->second);
+      if (place && *place >= 0) at[assigned.offset()].insert(*place);
+    }
+    for (const auto& [offset, sets] : at) {
+      std::map<Tick, int32_t> by_end;
+      for (const int32_t set : sets) by_end[places.lives()[set].end] = set;
+      for (const int32_t set : sets) {
+        const auto before = by_end.find(places.lives()[set].begin);
+        if (before != by_end.end() && before->second != set)
+          heirs.emplace_back(places.NameOf(before->second), places.NameOf(set));
+      }
+    }
+  }
+  return heirs;
+}
+
+class Packer {
+ public:
+  Packer(const Places& own, Places& places, const Heirs& heirs, BufferAssignmentProto& assignment)
+      : own_(own), places_(places), heirs_(heirs) {
+    for (const LogicalBufferProto& buffer : assignment.logical_buffers())
+      buffers_[buffer.id()] = &buffer;
+  }
+
+  absl::Status Pack(BufferAllocationProto& allocation) {
+    MG_RETURN_IF_ERROR(FindItems(allocation));
+    Place(allocation, allocation.color() == 0 ? kMainAlignment : kScalarAlignment);
+    return absl::OkStatus();
+  }
+
+  // In memories that aren't packed nothing may move. Unimplemented: values that the order lets live
+  // at one time share bytes there.
+  absl::Status Keep(const BufferAllocationProto& allocation) {
+    MG_RETURN_IF_ERROR(FindItems(allocation));
+    for (size_t a = 0; a < items_.size(); ++a) {
+      for (size_t b = 0; b < a; ++b) {
+        const auto &first = allocation.assigned(items_[a].assigned[0]),
+                   &second = allocation.assigned(items_[b].assigned[0]);
+        if (first.offset() >= second.offset() + items_[b].size ||
+            second.offset() >= first.offset() + items_[a].size || !Meet(items_[a], items_[b]) ||
+            MetBefore(items_[a], items_[b]))
+          continue;
+        return absl::UnimplementedError(absl::StrCat(
+            "in this order two values live at one time that share bytes ", first.offset(), " to ",
+            first.offset() + first.size(), " of allocation ", allocation.index(), " of memory ",
+            allocation.color(), ", where nothing can be moved"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status FindItems(const BufferAllocationProto& allocation) {
+    items_.clear();
+    item_of_.clear();
+    for (int k = 0; k < allocation.assigned_size(); ++k) {
+      const auto buffer = buffers_.find(allocation.assigned(k).logical_buffer_id());
+      const std::optional<int32_t> place =
+          buffer == buffers_.end() ? std::nullopt : places_.PlaceOf(*buffer->second);
+      if (!place) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("buffer assignment: allocation ", allocation.index(),
+                         " holds a logical buffer of nothing in the module"));
+      }
+      const auto [item, is_new] = item_of_.try_emplace(*place, static_cast<int32_t>(items_.size()));
+      if (is_new) {
+        items_.emplace_back().life = LifeOf(*place);
+        items_.back().place = *place;
+      }
+      items_[item->second].assigned.push_back(k);
+      items_[item->second].size =
+          std::max(items_[item->second].size, allocation.assigned(k).size());
+    }
+    Inherit();
+    return absl::OkStatus();
+  }
+
+  struct Item {
+    int32_t place = 0;
+    Life life;
+    int64_t size = 0;
+    std::vector<int> assigned;  // entries of the allocation
+  };
+
+  static bool Meet(const Item& a, const Item& b) {
+    return a.life.begin <= b.life.end && b.life.begin <= a.life.end;
+  }
+  // Whether they do at the compiler's own order for longer than one ends and one begins.
+  bool MetBefore(const Item& a, const Item& b) const {
+    if (a.place < 0 || b.place < 0) return true;
+    const std::optional<int32_t> x = own_.SetNamed(places_.NameOf(a.place)),
+                                 y = own_.SetNamed(places_.NameOf(b.place));
+    if (!x || !y) return true;
+    const Life &first = own_.lives()[*x], &second = own_.lives()[*y];
+    return first.begin < second.end && second.begin < first.end;
+  }
+
+  Life LifeOf(int32_t place) const {
+    Life life = place < 0 ? places_.LifeOfTable(place) : places_.lives()[place];
+    if (life.end < life.begin) life.Add(0, places_.last());
+    return life;
+  }
+
+  // Joins items of which one ends where the other begins, if they had one place before.
+  void Inherit() {
+    std::vector<int32_t> into(items_.size());
+    std::iota(into.begin(), into.end(), 0);
+    const auto find = [&](int32_t item) {
+      while (into[item] != item) item = into[item];
+      return item;
+    };
+    for (const auto& [before, after] : heirs_) {
+      const std::optional<int32_t> first = places_.SetNamed(before),
+                                   second = places_.SetNamed(after);
+      if (!first || !second || *first == *second) continue;
+      const auto a = item_of_.find(*first), b = item_of_.find(*second);
+      if (a == item_of_.end() || b == item_of_.end()) continue;
+      const int32_t x = find(a->second), y = find(b->second);
+      if (x == y || items_[x].life.end != items_[y].life.begin) continue;
+      into[y] = x;
+      items_[x].life.end = items_[y].life.end;
+      items_[x].size = std::max(items_[x].size, items_[y].size);
+      items_[x].assigned.insert(items_[x].assigned.end(), items_[y].assigned.begin(),
+                                items_[y].assigned.end());
+      items_[y].assigned.clear();
+    }
+    std::erase_if(items_, [](const Item& item) { return item.assigned.empty(); });
+  }
+
+  void Place(BufferAllocationProto& allocation, int64_t alignment) const {
+    std::vector<const Item*> order;
+    for (const Item& item : items_) order.push_back(&item);
+    std::stable_sort(order.begin(), order.end(), [](const Item* a, const Item* b) {
+      return std::tuple(-a->size, a->life.begin - a->life.end) <
+             std::tuple(-b->size, b->life.begin - b->life.end);
+    });
+    std::vector<std::pair<int64_t, const Item*>> placed;  // sorted by offset
+    int64_t height = 0;
+    for (const Item* item : order) {
+      int64_t free_from = 0, best = -1, best_room = 0;
+      for (const auto& [offset, other] : placed) {
+        if (other->life.begin > item->life.end || item->life.begin > other->life.end) continue;
+        const int64_t room = offset - free_from;
+        if (room >= item->size && (best < 0 || room < best_room))
+          best = free_from, best_room = room;
+        const int64_t end = (offset + other->size + alignment - 1) / alignment * alignment;
+        free_from = std::max(free_from, end);
+      }
+      const int64_t own = best < 0 ? free_from : best;
+      const auto at =
+          std::upper_bound(placed.begin(), placed.end(), own,
+                           [](int64_t offset, const auto& other) { return offset < other.first; });
+      placed.insert(at, {own, item});
+      for (const int k : item->assigned) allocation.mutable_assigned(k)->set_offset(own);
+      height = std::max(height, own + item->size);
+    }
+    allocation.set_size(height);
+  }
+
+  const Places& own_;
+  Places& places_;
+  const Heirs& heirs_;
+  absl::flat_hash_map<int64_t, const LogicalBufferProto*> buffers_;
+  std::vector<Item> items_;
+  std::map<int32_t, int32_t> item_of_;  // by place
+};
+
+}  // namespace
+
+absl::Status PackMainMemory(const PhaseModule& unassigned, PhaseModule& written,
+                            int64_t fast_memory_space) {
+  BufferAssignmentProto before, now;
+  if (!before.ParseFromString(unassigned.buffer_assignment) ||
+      !now.ParseFromString(written.buffer_assignment)) {
+    return absl::InvalidArgumentError("buffer assignment: no BufferAssignmentProto");
+  }
+  MG_ASSIGN_OR_RETURN(Places own, Places::Read(unassigned.module, "module"));
+  MG_ASSIGN_OR_RETURN(Places places, Places::Read(written.module, "written module"));
+  const Heirs heirs = HeirsOf(own, before, fast_memory_space);
+  Packer packer(own, places, heirs, now);
+  for (BufferAllocationProto& allocation : *now.mutable_buffer_allocations()) {
+    if (!IsShared(allocation, fast_memory_space)) continue;
+    const bool packed = allocation.color() == 0 || allocation.color() == kSmallArraySpace ||
+                        allocation.color() == kScalarSpace;
+    MG_RETURN_IF_ERROR(packed ? packer.Pack(allocation) : packer.Keep(allocation));
+  }
+  now.SerializeToString(&written.buffer_assignment);
+  return absl::OkStatus();
+}
+
+}  // namespace mallocgame::hlo

@@ -1,0 +1,21 @@
+// Another order of instructions as HLO.
+#ifndef MALLOCGAME_HLO_WRITE_REORDER_MODULE_H_
+#define MALLOCGAME_HLO_WRITE_REORDER_MODULE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "mallocgame/program/program.h"
+
+namespace mallocgame {
+
+// The module that a program was imported from (in any form that ImportHlo reads), with a schedule
+// that has its instructions in the program's order, as an HloProto. ImportHlo makes the program of
+// it that Reordered (schedule/instruction_order.h) makes. InvalidArgument: the module is damaged,
+// or the program was made of another one.
+absl::StatusOr<std::string> ReorderModule(const Program& program, absl::string_view module);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_HLO_WRITE_REORDER_MODULE_H_
