@@ -130,6 +130,12 @@ TEST_CASE("phase check: the compiler's own assignments are accepted") {
   }
 }
 
+TEST_CASE("phase check: an opcode that nobody knows can't be judged") {
+  Written written("wavernn");
+  written.at("add.77").set_opcode("winograd");
+  RequireRefused(written, PhaseRule::kReadable);
+}
+
 TEST_CASE("phase check: values that live at one time lie apart") {
   Written fast("wavernn");
   fast.Place("copy-start.3", {0}).set_offset(fast.Place("copy-start.1", {0}).offset());

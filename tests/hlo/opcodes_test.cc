@@ -17,25 +17,32 @@ std::string OpcodeRefusal(const ModuleText& text) {
   return std::string(CheckOpcodes(*hlo_test::Parse(text)).message());
 }
 
-TEST_CASE("an opcode says what it computes, if XLA has it") {
-  CHECK(WhatComputes("add-dependency") == Computes::kNothing);
-  CHECK(WhatComputes("tuple") == Computes::kNothing);
-  CHECK(WhatComputes("abs") == Computes::kOperation);
-  CHECK(WhatComputes("xor") == Computes::kOperation);
-  CHECK(WhatComputes("acos") == Computes::kTranscendental);
-  CHECK(WhatComputes("tanh") == Computes::kTranscendental);
-  CHECK(WhatComputes("all-reduce") == Computes::kByItsOwnRule);
-  CHECK(WhatComputes("while") == Computes::kByItsOwnRule);
-  for (const char* opcode :
-       {"all-gather-start", "bitcast-convert", "collective-permute-done", "convolution",
-        "dynamic-update-slice", "exponential-minus-one", "get-tuple-element", "opt-barrier",
-        "ragged-dot", "rng-get-and-update-state", "round-nearest-even", "select-and-scatter",
-        "shift-right-logical", "stochastic-convert", "triangular-solve"}) {
-    INFO(opcode);
-    CHECK(WhatComputes(opcode).has_value());
-  }
-  CHECK_FALSE(WhatComputes("").has_value());
-  CHECK_FALSE(WhatComputes("zip").has_value());
+TEST_CASE("an opcode is known by its name, if XLA has it, and says what it computes") {
+#define CHECK_NAME(opcode, name) CHECK(OpcodeNamed(name) == Opcode::opcode);
+  MALLOCGAME_HLO_OPCODES(CHECK_NAME)
+#undef CHECK_NAME
+  CHECK(OpcodeNamed("") == kUnknown);
+  CHECK(OpcodeNamed("zip") == kUnknown);
+  CHECK(WhatComputes(kUnknown) == Computes::kNothing);
+  CHECK(WhatComputes(kAddDependency) == Computes::kNothing);
+  CHECK(WhatComputes(kTuple) == Computes::kNothing);
+  CHECK(WhatComputes(kAbs) == Computes::kOperation);
+  CHECK(WhatComputes(kXor) == Computes::kOperation);
+  CHECK(WhatComputes(kAcos) == Computes::kTranscendental);
+  CHECK(WhatComputes(kTanh) == Computes::kTranscendental);
+  CHECK(WhatComputes(kAllReduce) == Computes::kByItsOwnRule);
+  CHECK(WhatComputes(kWhile) == Computes::kByItsOwnRule);
+}
+
+TEST_CASE("an opcode tells which step of a transfer it is, and of what") {
+  CHECK((IsStart(kCopyStart) && BeginsTransfer(kCopyStart) && !IsDone(kCopyStart)));
+  CHECK((IsDone(kSendDone) && IsTransfer(kSendDone) && !BeginsTransfer(kSendDone)));
+  CHECK((!IsStart(kRecv) && BeginsTransfer(kRecv) && IsTransfer(kRecv) && !IsAsynchronous(kRecv)));
+  CHECK((!IsStart(kAsyncUpdate) && !IsDone(kAsyncUpdate) && IsAsynchronous(kAsyncUpdate)));
+  CHECK((!IsTransfer(kAllGather) && !IsTransfer(kUnknown)));
+  CHECK(BegunBy(kAllGatherStart) == kAllGather);
+  CHECK(EndedBy(kCollectivePermuteDone) == kCollectivePermute);
+  CHECK((BegunBy(kAllGatherDone) == kUnknown && EndedBy(kAsyncDone) == kUnknown));
 }
 
 TEST_CASE("an opcode that XLA does not have is refused, in fusions too") {

@@ -120,7 +120,7 @@ class ComputationChecker {
   std::optional<int32_t> Counterpart(int32_t i) const {
     const HloInstructionProto& proto = *original_.instruction(i).proto;
     const std::optional<int32_t> own = written_.FindByName(proto.name());
-    if (!own || written_.instruction(*own).proto->opcode() != proto.opcode()) return std::nullopt;
+    if (!own || written_.opcode(*own) != original_.opcode(i)) return std::nullopt;
     return own;
   }
 

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/check/phase_reading.h"
 #include "mallocgame/hlo/check/phase_rules.h"
@@ -25,8 +24,8 @@ class HandedOnChecker {
 
   absl::Status Run() {
     for (int32_t i = 0; i < std::ssize(module_.instructions()); ++i) {
-      const std::string& opcode = written_.proto(i).opcode();
-      MG_RETURN_IF_ERROR(opcode == "fusion" ? CheckCall(i) : absl::OkStatus());
+      const Opcode opcode = written_.opcode(i);
+      MG_RETURN_IF_ERROR(opcode == kFusion ? CheckCall(i) : absl::OkStatus());
       if (written_.flow.Runs(i)) MG_RETURN_IF_ERROR(Check(i, opcode));
     }
     for (const Computation& computation : module_.computations())
@@ -78,33 +77,33 @@ class HandedOnChecker {
     return Agree(i, Of(i), Root(callee));
   }
 
-  absl::Status Check(int32_t i, const std::string& opcode) const {
+  absl::Status Check(int32_t i, Opcode opcode) const {
     const absl::Span<const int32_t> operands = module_.operands(i), called = module_.called(i);
-    if (opcode == "get-tuple-element")
+    if (opcode == kGetTupleElement)
       return Agree(i, Part(operands[0], written_.proto(i).tuple_index()), Of(i));
-    if (opcode == "opt-barrier") return Agree(i, Of(operands[0]), Of(i));
-    if (opcode == "bitcast") return CheckBitcast(i);
-    if (opcode == "call") return CheckCall(i);
-    if (opcode == "copy-done") return Agree(i, Part(operands[0], 0), Of(i));
-    if (opcode == "async-done") return Agree(i, Part(operands[0], 1), Of(i));
-    if (opcode == "tuple") {
+    if (opcode == kOptBarrier) return Agree(i, Of(operands[0]), Of(i));
+    if (opcode == kBitcast) return CheckBitcast(i);
+    if (opcode == kCall) return CheckCall(i);
+    if (opcode == kCopyDone) return Agree(i, Part(operands[0], 0), Of(i));
+    if (opcode == kAsyncDone) return Agree(i, Part(operands[0], 1), Of(i));
+    if (opcode == kTuple) {
       for (size_t k = 0; k < operands.size(); ++k)
         MG_RETURN_IF_ERROR(Agree(i, Of(operands[k]), Part(i, static_cast<int64_t>(k))));
-    } else if (opcode == "copy-start") {
+    } else if (opcode == kCopyStart) {
       MG_RETURN_IF_ERROR(Agree(i, Of(operands[0]), Part(i, 1)));
       return Agree(i, Part(i, 1), Part(i, 0), /*spaces=*/false);
-    } else if (opcode == "while") {
+    } else if (opcode == kWhile) {
       MG_RETURN_IF_ERROR(Agree(i, Of(operands[0]), Of(i)));
       for (const int32_t computation : called)
         MG_RETURN_IF_ERROR(Agree(i, Of(module_.computation(computation).parameters[0]), Of(i)));
       return Agree(i, Root(called[0]), Of(i));
-    } else if (opcode == "conditional") {
+    } else if (opcode == kConditional) {
       for (size_t b = 0; b < called.size(); ++b) {
         MG_RETURN_IF_ERROR(
             Agree(i, Of(operands[b + 1]), Of(module_.computation(called[b]).parameters[0])));
         MG_RETURN_IF_ERROR(Agree(i, Root(called[b]), Of(i)));
       }
-    } else if (opcode == "async-start" && !operands.empty()) {
+    } else if (opcode == kAsyncStart && !operands.empty()) {
       const std::vector<int32_t>& parameters = module_.computation(called[0]).parameters;
       for (size_t k = 0; k < operands.size() && k < parameters.size(); ++k)
         MG_RETURN_IF_ERROR(Agree(i, Of(operands[k]), Of(parameters[k])));

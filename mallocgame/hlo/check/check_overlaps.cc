@@ -124,7 +124,7 @@ class OverlapChecker {
     if (dies && JoinsSlices(written_.proto(i))) return true;
     if (other.offset != next.offset) return false;
     // What a branch returns of that, nothing writes.
-    if (written_.proto(i).opcode() == "conditional") return true;
+    if (written_.opcode(i) == kConditional) return true;
     return dies || IsHandedOn(i, next.position) || IsUpdatedWhileTransferred(other, next);
   }
 
@@ -137,8 +137,8 @@ class OverlapChecker {
       }
       return false;
     };
-    const std::string& opcode = written_.proto(i).opcode();
-    const bool runs = opcode == "conditional" || opcode == "call";
+    const Opcode opcode = written_.opcode(i);
+    const bool runs = opcode == kConditional || opcode == kCall;
     return absl::c_any_of(module_.operands(i), has) ||
            (runs && absl::c_any_of(module_.called(i), [&](int32_t called) {
               return has(module_.computation(called).root);
@@ -197,7 +197,7 @@ class OverlapChecker {
       return positions_.OfArray(i, pair.output_array) == next.position &&
              written_.flow.SourceOf(positions_.OfArray(operand, pair.operand_array)) ==
                  other.position &&
-             written_.proto(InstructionAt(other.lifetime.end)).opcode() == "async-done";
+             written_.opcode(InstructionAt(other.lifetime.end)) == kAsyncDone;
     });
   }
 

@@ -1,7 +1,6 @@
 #include "mallocgame/hlo/check/check_phase_module.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -10,6 +9,7 @@
 #include "mallocgame/hlo/check/phase_rules.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/memory_spaces.h"
+#include "mallocgame/hlo/module/opcodes.h"
 
 namespace mallocgame {
 namespace hlo {
@@ -22,6 +22,8 @@ absl::StatusOr<PhaseReading> PhaseReading::Read(const PhaseModule& phase, absl::
                                                                         : PhaseRule::kReadable,
                   message);
   }
+  if (const absl::Status known = CheckOpcodes(**module); !known.ok())
+    return Refuse(PhaseRule::kReadable, known.message());
   FlattenOptions options;
   options.requires_schedule = true;
   absl::StatusOr<Schedule> schedule = Flatten(**module, options);
@@ -46,8 +48,8 @@ bool IsPacked(int64_t color, const Hardware& hardware) {
 }
 
 bool JoinsSlices(const HloInstructionProto& instruction) {
-  return instruction.opcode() == "custom-call" &&
-         instruction.custom_call_target() == "ConcatBitcast";
+  return instruction.custom_call_target() == "ConcatBitcast" &&
+         OpcodeOf(instruction) == kCustomCall;
 }
 
 }  // namespace hlo

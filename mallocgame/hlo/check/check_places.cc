@@ -27,7 +27,7 @@ class PlaceChecker {
       if (!written_.flow.Runs(i)) continue;
       MG_RETURN_IF_ERROR(CheckInPlace(i));
       if (JoinsSlices(written_.proto(i))) MG_RETURN_IF_ERROR(CheckSlices(i));
-      if (written_.proto(i).opcode() == "conditional") MG_RETURN_IF_ERROR(CheckBranches(i));
+      if (written_.opcode(i) == kConditional) MG_RETURN_IF_ERROR(CheckBranches(i));
     }
     for (const CrossProgramPrefetch& preload : module_.module().cross_program_prefetches())
       MG_RETURN_IF_ERROR(CheckPreload(preload));
@@ -121,7 +121,7 @@ class PlaceChecker {
   std::vector<int32_t> CopiesOf(int32_t source, bool first) const {
     std::vector<int32_t> copies;
     for (const int32_t i : module_.computation(module_.entry()).schedule) {
-      if (written_.proto(i).opcode() != "copy-start" ||
+      if (written_.opcode(i) != kCopyStart ||
           written_.proto(i).has_cross_program_prefetch_index() != first ||
           written_.flow.SourceOf(positions_.Of(module_.operands(i)[0]).first) != source)
         continue;

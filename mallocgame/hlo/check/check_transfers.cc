@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/check/phase_reading.h"
 #include "mallocgame/hlo/check/phase_rules.h"
@@ -37,13 +37,11 @@ absl::Status CheckControl(const PhaseReading& written) {
 // The one instruction that ends a transfer, or hands it on: only that may have what it fills.
 absl::Status CheckOneDone(const PhaseReading& written, int32_t start) {
   const std::vector<int32_t>& users = written.users[start];
-  const std::string& opcode = written.proto(start).opcode();
-  const bool copies = opcode == "copy-start";
+  const bool copies = written.opcode(start) == kCopyStart;
   if (users.size() == 1) {
-    const std::string& ends = written.proto(users[0]).opcode();
+    const Opcode ends = written.opcode(users[0]);
     const bool fits =
-        copies ? ends == "copy-done"
-               : absl::EndsWith(ends, "-done") || ends == "async-update" || ends == "tuple";
+        copies ? ends == kCopyDone : IsDone(ends) || ends == kAsyncUpdate || ends == kTuple;
     if (fits) return absl::OkStatus();
   }
   std::string found;
@@ -51,7 +49,8 @@ absl::Status CheckOneDone(const PhaseReading& written, int32_t start) {
     absl::StrAppend(&found, found.empty() ? "'" : "', '", written.proto(user).name());
   return Refuse(PhaseRule::kTransfer, written.module->Where(start), " is used by ",
                 users.empty() ? "nothing" : absl::StrCat(found, "'"), "; it needs one ",
-                opcode.substr(0, opcode.size() - 5), "done, which alone may use it");
+                absl::StripSuffix(written.proto(start).opcode(), "start"),
+                "done, which alone may use it");
 }
 
 }  // namespace
@@ -60,10 +59,9 @@ absl::Status CheckTransfers(const PhaseReading& written) {
   MG_RETURN_IF_ERROR(CheckControl(written));
   for (int32_t i = 0; i < std::ssize(written.module->instructions()); ++i) {
     if (!written.flow.Runs(i)) continue;
-    const std::string& opcode = written.proto(i).opcode();
-    if (absl::EndsWith(opcode, "-start")) MG_RETURN_IF_ERROR(CheckOneDone(written, i));
-    if (opcode == "copy-done" &&
-        written.proto(written.module->operands(i)[0]).opcode() != "copy-start") {
+    const Opcode opcode = written.opcode(i);
+    if (IsStart(opcode)) MG_RETURN_IF_ERROR(CheckOneDone(written, i));
+    if (opcode == kCopyDone && written.opcode(written.module->operands(i)[0]) != kCopyStart) {
       return Refuse(PhaseRule::kTransfer, written.module->Where(i), " ends no copy-start, but '",
                     written.proto(written.module->operands(i)[0]).name(), "'");
     }

@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/string_view.h"
 #include "mallocgame/hlo/check/phase_reading.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "nlohmann/json.hpp"
@@ -54,9 +53,9 @@ std::string WithoutPlacement(const std::string& backend_config) {
 }
 
 bool HasEffects(const HloInstructionProto& proto) {
-  const std::string& opcode = proto.opcode();
-  return proto.custom_call_has_side_effect() || proto.is_host_transfer() || opcode == "infeed" ||
-         opcode == "outfeed" || opcode == "rng" || opcode == "rng-get-and-update-state";
+  const Opcode opcode = OpcodeOf(proto);
+  return proto.custom_call_has_side_effect() || proto.is_host_transfer() || opcode == kInfeed ||
+         opcode == kOutfeed || opcode == kRng || opcode == kRngGetAndUpdateState;
 }
 
 }  // namespace
@@ -206,7 +205,7 @@ void ModuleNumbers::NumberComputation(int32_t computation) {
     const int32_t i = of.first_instruction + k;
     if (NumberMoved(i)) continue;
     NumberResult(i);
-    if (module_.instruction(i).proto->opcode() != "constant") run.push_back(result_[i]);
+    if (module_.opcode(i) != kConstant) run.push_back(result_[i]);
   }
   // Effects happen in order; the order of all others is free.
   for (const int32_t i : of.schedule) {
@@ -237,8 +236,8 @@ void ModuleNumbers::NumberResult(int32_t i) {
   const absl::Span<int32_t> arrays = Arrays(i);
   for (size_t k = 0; k < arrays.size(); ++k)
     arrays[k] = table_.OfArray(result_[i], static_cast<int64_t>(k));
-  if (proto.opcode() == "conditional") return HandOn(i);
-  if (proto.opcode() != "while") return;
+  if (module_.opcode(i) == kConditional) return HandOn(i);
+  if (module_.opcode(i) != kWhile) return;
   // What the body hands on unchanged is what it was before the loop.
   const Computation& body = module_.computation(module_.called(i)[0]);
   const absl::Span<const int32_t> given = Arrays(body.parameters[0]), root = Arrays(body.root),
@@ -283,27 +282,27 @@ bool ModuleNumbers::KeepsLayout(int32_t copy) const {
 
 bool ModuleNumbers::NumberMoved(int32_t i) {
   const HloInstructionProto& proto = *module_.instruction(i).proto;
-  const std::string& opcode = proto.opcode();
+  const Opcode opcode = module_.opcode(i);
   const absl::Span<const int32_t> operands = module_.operands(i);
   const auto all = [this](int32_t k) {
     return Module::ArrayRange{0, module_.instruction(k).array_count};
   };
-  if (opcode == "parameter") {
+  if (opcode == kParameter) {
     for (int32_t k = 0; k < all(i).count; ++k)
       Arrays(i)[k] = table_.OfParameter(proto.parameter_number(), k, ShapeOf(i, k));
-  } else if (opcode == "tuple") {
+  } else if (opcode == kTuple) {
     int32_t to = 0;
     for (const int32_t operand : operands) {
       Pass(operand, all(operand), i, to);
       to += all(operand).count;
     }
-  } else if (opcode == "get-tuple-element") {
+  } else if (opcode == kGetTupleElement) {
     Pass(operands[0], *module_.SubShape(operands[0], {proto.tuple_index()}), i);
-  } else if (opcode == "opt-barrier" || (opcode == "copy" && KeepsLayout(i))) {
+  } else if (opcode == kOptBarrier || (opcode == kCopy && KeepsLayout(i))) {
     Pass(operands[0], all(i), i);
-  } else if (opcode == "bitcast" && all(i).count == 1 && all(operands[0]).count == 1) {
+  } else if (opcode == kBitcast && all(i).count == 1 && all(operands[0]).count == 1) {
     Arrays(i)[0] = table_.OfBitcast(Arrays(operands[0])[0], ShapeOf(operands[0]), ShapeOf(i));
-  } else if (opcode == "slice") {
+  } else if (opcode == kSlice) {
     Arrays(i)[0] = table_.OfSlice(Arrays(operands[0])[0], proto, ShapeOf(operands[0]));
   } else if (JoinsSlices(proto)) {
     std::vector<int32_t> slices;
@@ -319,33 +318,34 @@ bool ModuleNumbers::NumberMoved(int32_t i) {
 
 // A transfer has the value of what it transfers from its *-start on.
 bool ModuleNumbers::NumberTransfer(int32_t i) {
-  const std::string& opcode = module_.instruction(i).proto->opcode();
+  const Opcode opcode = module_.opcode(i);
   const absl::Span<const int32_t> operands = module_.operands(i);
   if (operands.size() != 1) return false;
   const int32_t operand = operands[0];
   const int32_t count = module_.instruction(operand).array_count;
-  if (opcode == "copy-start") {
+  if (opcode == kCopyStart) {
     Pass(operand, {0, count}, i);
     Pass(operand, {0, count}, i, count);
     return true;
   }
-  if (opcode == "copy-done" || opcode == "async-done") {
+  if (opcode == kCopyDone || opcode == kAsyncDone) {
     if (result_[operand] != kNone) return false;
     const absl::StatusOr<Module::ArrayRange> result =
-        module_.SubShape(operand, {opcode == "copy-done" ? 0 : 1});
+        module_.SubShape(operand, {opcode == kCopyDone ? 0 : 1});
     if (!result.ok()) return false;
     Pass(operand, *result, i);
     return true;
   }
-  if (opcode != "async-start" || count != 1) return false;
+  if (opcode != kAsyncStart || count != 1) return false;
   const Computation& wrapped = module_.computation(module_.called(i)[0]);
   const HloInstructionProto& root = *module_.instruction(wrapped.root).proto;
   if (wrapped.instruction_count != 2) return false;
   const absl::Span<int32_t> arrays = Arrays(i);
   arrays[0] = Arrays(operand)[0];
-  if (root.opcode() == "slice") {
+  if (module_.opcode(wrapped.root) == kSlice) {
     arrays[1] = table_.OfSlice(arrays[0], root, ShapeOf(operand));
-  } else if (root.opcode() == "copy" && ValueTable::Alike(ShapeOf(operand), root.shape())) {
+  } else if (module_.opcode(wrapped.root) == kCopy &&
+             ValueTable::Alike(ShapeOf(operand), root.shape())) {
     arrays[1] = arrays[0];
   } else {
     return false;

@@ -4,10 +4,8 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "mallocgame/hlo/module/async_chains.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 
@@ -56,7 +54,7 @@ class LifetimeFinder {
   void Begin(int32_t p) {
     const int32_t i = positions_[p].instruction;
     Tick begin = TickOf(i);
-    const bool parameter = written_.proto(i).opcode() == "parameter";
+    const bool parameter = written_.opcode(i) == kParameter;
     // Parameters of a loop hold what is carried from where its body or condition begins.
     if (parameter) begin = RegionOf(module_.instruction(i).computation).begin;
     lifetimes_[p] = {begin, begin, {}};
@@ -82,21 +80,21 @@ class LifetimeFinder {
 
   // Which instructions end what `i` has begun.
   void AddUses(int32_t i) {
-    const std::string& opcode = written_.proto(i).opcode();
+    const Opcode opcode = written_.opcode(i);
     const absl::Span<const int32_t> operands = module_.operands(i);
     const Tick tick = TickOf(i);
-    if (opcode == "bitcast" || opcode == "tuple" || opcode == "while") {
+    if (opcode == kBitcast || opcode == kTuple || opcode == kWhile) {
       // They name values. What a loop reads of them stands in it.
-      if (opcode == "while") UseTable(operands[0], entry_of_[i]);
+      if (opcode == kWhile) UseTable(operands[0], entry_of_[i]);
       return;
     }
-    if (opcode == "get-tuple-element") return UseTable(operands[0], tick);
-    if (opcode == "conditional") return AddUsesOfBranches(i, tick);
+    if (opcode == kGetTupleElement) return UseTable(operands[0], tick);
+    if (opcode == kConditional) return AddUsesOfBranches(i, tick);
     for (const int32_t operand : operands) {
-      opcode == "async-done" ? UseFilled(operand, tick) : UseAll(operand, tick);
+      opcode == kAsyncDone ? UseFilled(operand, tick) : UseAll(operand, tick);
     }
-    if (absl::EndsWith(opcode, "-done")) KeepUntilDone(i, tick);
-    if (opcode == "call") UseAll(module_.computation(module_.called(i)[0]).root, tick);
+    if (IsDone(opcode)) KeepUntilDone(i, tick);
+    if (opcode == kCall) UseAll(module_.computation(module_.called(i)[0]).root, tick);
   }
 
   // A conditional takes over its operands where the first branch begins. What a branch reads of
@@ -119,7 +117,7 @@ class LifetimeFinder {
   // compiler gives it to others from then on.
   void UseFilled(int32_t operand, Tick tick) {
     const PositionRange all = positions_.Of(operand);
-    const bool updates = written_.proto(operand).opcode() == "async-update";
+    const bool updates = written_.opcode(operand) == kAsyncUpdate;
     const auto scratch = updates ? positions_.Find(operand, {2}) : std::nullopt;
     for (int32_t p = all.first; p < all.first + all.count; ++p) {
       if (!scratch || p < *scratch || positions_[p].memory_space != 0) Use(p, tick);
@@ -134,7 +132,7 @@ class LifetimeFinder {
     for (int32_t i = module_.operands(done)[0]; i != start; i = module_.operands(i)[0]) {
       for (const int32_t operand : module_.operands(i).subspan(1)) UseAll(operand, tick);
     }
-    if (absl::EndsWith(written_.proto(start).opcode(), "-start")) {
+    if (IsStart(written_.opcode(start))) {
       for (const int32_t operand : module_.operands(start)) UseAll(operand, tick);
     }
   }
@@ -169,7 +167,7 @@ class LifetimeFinder {
     UseAll(entry.root, last);
     for (int32_t p = 0; p < std::ssize(positions_); ++p) {
       const int32_t i = positions_[p].instruction;
-      if (written_.flow.Runs(i) && written_.proto(i).opcode() == "constant")
+      if (written_.flow.Runs(i) && written_.opcode(i) == kConstant)
         lifetimes_[p] = {0, last, {last}};
     }
     AddPreloads(last);
@@ -180,7 +178,7 @@ class LifetimeFinder {
   void AddPreloads(Tick last) {
     std::map<int32_t, int32_t> kept;  // by what is preloaded: what holds it at the end
     for (const int32_t i : module_.computation(module_.entry()).schedule) {
-      if (written_.proto(i).opcode() != "copy-start") continue;
+      if (written_.opcode(i) != kCopyStart) continue;
       const int32_t destination = positions_.Of(i).first + 1;
       const int32_t source = written_.flow.SourceOf(positions_.Of(module_.operands(i)[0]).first);
       if (written_.proto(i).has_cross_program_prefetch_index()) {

@@ -33,6 +33,7 @@ struct PhaseReading {
   std::vector<std::vector<int32_t>> users;  // by instruction, each once
 
   const HloInstructionProto& proto(int32_t i) const { return *module->instruction(i).proto; }
+  Opcode opcode(int32_t i) const { return module->opcode(i); }
 };
 
 // kSchedule and kTransfer.

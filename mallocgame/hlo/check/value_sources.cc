@@ -2,11 +2,9 @@
 // parameters count as values of their own until its body is known.
 #include "mallocgame/hlo/check/value_sources.h"
 
-#include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/check/phase_rules.h"
 #include "mallocgame/hlo/cost/collectives.h"
@@ -74,15 +72,15 @@ class ValueSources::Builder {
 
   absl::Status VisitInstruction(int32_t i, int32_t wrapped_by) {
     const HloInstructionProto& proto = *module_.instruction(i).proto;
-    const std::string& opcode = proto.opcode();
+    const Opcode opcode = module_.opcode(i);
     const absl::Span<const int32_t> operands = module_.operands(i);
-    if (opcode == "parameter") return absl::OkStatus();  // The caller has given it its values.
-    if (opcode == "bitcast" || opcode == "opt-barrier" || opcode == "domain" ||
-        opcode == "add-dependency" || IsPlacementHint(proto)) {
+    if (opcode == kParameter) return absl::OkStatus();  // The caller has given it its values.
+    if (opcode == kBitcast || opcode == kOptBarrier || opcode == kDomain ||
+        opcode == kAddDependency || IsPlacementHint(proto)) {
       if (operands.empty()) return Bad(i, "it has no operand");
       return Pass(i, positions_.Of(operands[0]), positions_.Of(i), "operand and result");
     }
-    if (opcode == "get-tuple-element") {
+    if (opcode == kGetTupleElement) {
       if (operands.size() != 1) return Bad(i, "it needs one operand");
       const auto element =
           positions_.Element(positions_.Of(operands[0]).first, proto.tuple_index());
@@ -90,15 +88,15 @@ class ValueSources::Builder {
       return Pass(i, *element, positions_.Of(i), "element and result");
     }
     Make(i);
-    if (opcode == "tuple") return PassElements(i, positions_.Of(i).first, operands);
-    if (opcode == "while") return VisitWhile(i, wrapped_by);
-    if (opcode == "conditional") return VisitConditional(i, wrapped_by);
-    if (opcode == "call") return VisitCall(i, wrapped_by);
-    if (opcode == "copy-start") return VisitCopyStart(i);
-    if (opcode == "copy-done") return PassFromOperand(i, {0});
-    if (opcode == "async-update" && operands.size() == 1) return PassFromOperand(i, {});
-    if (opcode == "async-start" || opcode == "async-update") return VisitAsync(i);
-    if (opcode == "async-done") return PassFromOperand(i, {1});
+    if (opcode == kTuple) return PassElements(i, positions_.Of(i).first, operands);
+    if (opcode == kWhile) return VisitWhile(i, wrapped_by);
+    if (opcode == kConditional) return VisitConditional(i, wrapped_by);
+    if (opcode == kCall) return VisitCall(i, wrapped_by);
+    if (opcode == kCopyStart) return VisitCopyStart(i);
+    if (opcode == kCopyDone) return PassFromOperand(i, {0});
+    if (opcode == kAsyncUpdate && operands.size() == 1) return PassFromOperand(i, {});
+    if (opcode == kAsyncStart || opcode == kAsyncUpdate) return VisitAsync(i);
+    if (opcode == kAsyncDone) return PassFromOperand(i, {1});
     if (StartsOrEndsCollective(module_, i)) return VisitCollective(i);
     return absl::OkStatus();
   }

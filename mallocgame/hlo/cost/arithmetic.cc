@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
-#include <string>
 
 #include "absl/algorithm/container.h"
 #include "mallocgame/hlo/cost/cost_analysis.h"
@@ -218,23 +217,22 @@ int64_t WindowReductions(const Module& module, int32_t instruction) {
 // How often the instruction runs the computations that it calls.
 std::array<int64_t, 2> Applications(const Module& module, int32_t instruction) {
   const HloInstructionProto& p = *module.instruction(instruction).proto;
-  const std::string& opcode = p.opcode();
-  if (opcode == "fusion" || opcode == "call" || opcode == "while" || opcode == "conditional")
-    return {1, 1};
+  const Opcode opcode = module.opcode(instruction);
+  if (opcode == kFusion || RunsComputations(opcode)) return {1, 1};
   const int64_t out = Elements(module, instruction);
-  if (opcode == "map") return {out, 0};
-  if (opcode == "reduce-window") return {WindowReductions(module, instruction), 0};
+  if (opcode == kMap) return {out, 0};
+  if (opcode == kReduceWindow) return {WindowReductions(module, instruction), 0};
   const size_t operands = module.operands(instruction).size();
-  const size_t counted = opcode == "scatter"              ? operands / 2 + 1  // its updates
-                         : opcode == "select-and-scatter" ? 1
-                                                          : 0;
+  const size_t counted = opcode == kScatter            ? operands / 2 + 1  // its updates
+                         : opcode == kSelectAndScatter ? 1
+                                                       : 0;
   const ShapeProto* shape = OperandShape(module, instruction, counted);
   if (shape == nullptr) return {0, 0};
   const int64_t in = Elements(*shape);
-  if (opcode == "reduce") return {std::max<int64_t>(0, in - out), 0};
-  if (opcode == "scan") return {p.dimensions_size() > 0 ? Extent(*shape, p.dimensions(0)) : 0, 0};
-  if (opcode == "scatter") return {in, 0};
-  if (opcode == "select-and-scatter")
+  if (opcode == kReduce) return {std::max<int64_t>(0, in - out), 0};
+  if (opcode == kScan) return {p.dimensions_size() > 0 ? Extent(*shape, p.dimensions(0)) : 0, 0};
+  if (opcode == kScatter) return {in, 0};
+  if (opcode == kSelectAndScatter)
     return {Times(in, std::max<int64_t>(0, WindowSize(p.window()) - 1)), in};
   return {0, 0};
 }
@@ -262,28 +260,28 @@ int64_t TimesUpTo(int64_t a, int64_t b, int64_t most) {
 
 Arithmetic ArithmeticOf(const Module& module, int32_t instruction) {
   const HloInstructionProto& proto = *module.instruction(instruction).proto;
-  const std::string& opcode = proto.opcode();
-  switch (WhatComputes(opcode).value_or(Computes::kNothing)) {
+  const Opcode opcode = module.opcode(instruction);
+  switch (WhatComputes(opcode)) {
     case Computes::kNothing: return {};
     case Computes::kOperation: return {Elements(module, instruction), 0};
     case Computes::kTranscendental: return {0, Elements(module, instruction)};
     case Computes::kByItsOwnRule: break;
   }
-  if (opcode == "dot" || opcode == "scaled-dot") return {DotFlops(module, instruction), 0};
-  if (opcode == "ragged-dot") return {RaggedDotFlops(module, instruction), 0};
-  if (opcode == "convolution") {
+  if (opcode == kDot || opcode == kScaledDot) return {DotFlops(module, instruction), 0};
+  if (opcode == kRaggedDot) return {RaggedDotFlops(module, instruction), 0};
+  if (opcode == kConvolution) {
     if (module.arrays(instruction).size() != 1) return {};
     return {
         ConvolutionFlops(proto, OperandShape(module, instruction, 0),
                          OperandShape(module, instruction, 1), module.arrays(instruction)[0].shape),
         0};
   }
-  if (opcode == "sort") return {SortFlops(module, instruction), 0};
-  if (opcode == "fft") return {FftFlops(module, instruction), 0};
-  if (opcode == "triangular-solve") return {Times(2, TimesOrder(module, instruction, 1)), 0};
-  if (opcode == "cholesky") return {TimesOrder(module, instruction, 0) / 3, 0};
-  if (opcode == "rng-bit-generator") return {0, AllElements(module, instruction)};
-  if (opcode == "custom-call") {
+  if (opcode == kSort) return {SortFlops(module, instruction), 0};
+  if (opcode == kFft) return {FftFlops(module, instruction), 0};
+  if (opcode == kTriangularSolve) return {Times(2, TimesOrder(module, instruction, 1)), 0};
+  if (opcode == kCholesky) return {TimesOrder(module, instruction, 0) / 3, 0};
+  if (opcode == kRngBitGenerator) return {0, AllElements(module, instruction)};
+  if (opcode == kCustomCall) {
     const auto kernel = EstimateOf(proto);
     if (kernel) return {kernel->flops, kernel->transcendentals};
     if (IsMadeByCompiler(proto)) return SoftmaxProduct(module, instruction);
@@ -294,8 +292,9 @@ Arithmetic ArithmeticOf(const Module& module, int32_t instruction) {
 
 bool IsOpaque(const Module& module, int32_t instruction) {
   const HloInstructionProto& proto = *module.instruction(instruction).proto;
-  return proto.opcode() == "custom-call" && !MovesNothing(proto) && !OnlyMoves(proto) &&
-         !IsKernel(proto) && !CustomCallFlops(module, instruction);
+  return module.opcode(instruction) == kCustomCall &&
+         !MovesNothing(module.instruction(instruction)) && !OnlyMoves(proto) && !IsKernel(proto) &&
+         !CustomCallFlops(module, instruction);
 }
 
 }  // namespace mallocgame::hlo

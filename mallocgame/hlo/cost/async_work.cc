@@ -1,12 +1,9 @@
 // Finds what begins at a *-start and ends at its *-done.
 #include "mallocgame/hlo/cost/async_work.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
-#include <string>
 
-#include "absl/strings/match.h"
 #include "mallocgame/hlo/cost/arithmetic.h"
 #include "mallocgame/hlo/cost/collectives.h"
 #include "mallocgame/hlo/cost/host_transfers.h"
@@ -28,10 +25,10 @@ class AsyncFinder {
       : module_(module), analysis_(analysis), chains_(module) {}
 
   void Visit(int32_t i, Tick tick) {
-    const std::string& opcode = module_.instruction(i).proto->opcode();
-    if (opcode == "async-start" || opcode == "async-update") {
+    const Opcode opcode = module_.opcode(i);
+    if (opcode == kAsyncStart || opcode == kAsyncUpdate) {
       VisitComputation(i, tick);
-    } else if (opcode == "copy-start") {
+    } else if (opcode == kCopyStart) {
       const auto made = module_.SubShape(i, {0});
       if (made.ok())
         Begin(i, tick, 2 * SumOf(module_.arrays(i).subspan(made->first, made->count)), {});
@@ -40,7 +37,7 @@ class AsyncFinder {
       for (const int32_t operand : module_.operands(i))
         bytes = AddUpTo(bytes, SumOf(module_.arrays(operand)), kMaxAccessedBytes);
       Begin(i, tick, bytes, {});
-    } else if (absl::EndsWith(opcode, "-done")) {
+    } else if (IsDone(opcode)) {
       const auto begun = by_start_.find(StartOfDone(module_, i));
       if (begun != by_start_.end()) found_[begun->second].end = tick;
     }

@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
 
-#include "absl/strings/match.h"
-#include "absl/strings/strip.h"
 #include "mallocgame/hlo/cost/arithmetic.h"
 #include "mallocgame/hlo/cost/transfer_waits.h"
 #include "mallocgame/hlo/module/async_chains.h"
@@ -17,29 +14,27 @@
 namespace mallocgame::hlo {
 namespace {
 
-constexpr absl::string_view kAsyncStart = "AsyncCollectiveStart",
-                            kAsyncDone = "AsyncCollectiveDone";
+constexpr absl::string_view kBeginsTarget = "AsyncCollectiveStart",
+                            kEndsTarget = "AsyncCollectiveDone";
 constexpr int64_t kMaxMembers = int64_t{1} << 20;
 
-std::optional<CollectiveKind> KindOf(absl::string_view opcode) {
-  if (opcode == "all-gather") return CollectiveKind::kAllGather;
-  if (opcode == "reduce-scatter") return CollectiveKind::kReduceScatter;
-  if (opcode == "all-reduce") return CollectiveKind::kAllReduce;
-  if (opcode == "all-to-all" || opcode == "ragged-all-to-all") return CollectiveKind::kAllToAll;
-  if (opcode == "collective-permute" || opcode == "collective-broadcast")
-    return CollectiveKind::kPermute;
-  return std::nullopt;
-}
-
-// The kind of what `opcode` begins or ends, whose name ends with `suffix`.
-std::optional<CollectiveKind> KindOf(absl::string_view opcode, absl::string_view suffix) {
-  return absl::ConsumeSuffix(&opcode, suffix) ? KindOf(opcode) : std::nullopt;
+std::optional<CollectiveKind> KindOf(Opcode opcode) {
+  switch (opcode) {
+    case kAllGather: return CollectiveKind::kAllGather;
+    case kReduceScatter: return CollectiveKind::kReduceScatter;
+    case kAllReduce: return CollectiveKind::kAllReduce;
+    case kAllToAll:
+    case kRaggedAllToAll: return CollectiveKind::kAllToAll;
+    case kCollectivePermute:
+    case kCollectiveBroadcast: return CollectiveKind::kPermute;
+    default: return std::nullopt;
+  }
 }
 
 // Of a collective that writes into an operand, the first alone is sent.
 int64_t BytesSent(const Module& module, int32_t i) {
   const HloInstructionProto& proto = *module.instruction(i).proto;
-  const bool first = proto.opcode() == "ragged-all-to-all" || PermutesInPlace(proto);
+  const bool first = module.opcode(i) == kRaggedAllToAll || PermutesInPlace(proto);
   int64_t bytes = 0;
   for (const int32_t operand : module.operands(i)) {
     for (const Array& array : module.arrays(operand))
@@ -89,7 +84,7 @@ int64_t MembersOf(const Module& module, const HloInstructionProto& proto) {
 
 bool IsParameter(const Module& module, int32_t i, int64_t number) {
   const HloInstructionProto& proto = *module.instruction(i).proto;
-  return proto.opcode() == "parameter" && proto.parameter_number() == number;
+  return module.opcode(i) == kParameter && proto.parameter_number() == number;
 }
 
 // Whether the collective that `custom_call` starts has the parameter as an operand.
@@ -104,7 +99,7 @@ bool ReadsParameter(const Module& module, int32_t custom_call, int64_t number) {
 
 // By array of the root of a fusion: the instruction that it is of.
 std::vector<int32_t> SourcesOf(const Module& module, int32_t root) {
-  if (module.instruction(root).proto->opcode() != "tuple")
+  if (module.opcode(root) != kTuple)
     return std::vector<int32_t>(module.instruction(root).array_count, root);
   std::vector<int32_t> sources;
   for (const int32_t operand : module.operands(root)) {
@@ -116,8 +111,7 @@ std::vector<int32_t> SourcesOf(const Module& module, int32_t root) {
 }  // namespace
 
 std::optional<HandedOver> HandedOverBy(const Module& module, int32_t start) {
-  const std::string& opcode = module.instruction(start).proto->opcode();
-  const std::optional<CollectiveKind> kind = KindOf(opcode, "-start");
+  const std::optional<CollectiveKind> kind = KindOf(BegunBy(module.opcode(start)));
   if (!kind) return std::nullopt;
   const int32_t arrays = module.instruction(start).array_count;
   // An all-reduce-start holds nothing but its result, which its operands become.
@@ -141,7 +135,7 @@ std::vector<bool> HandsOn(const Module& module, int32_t i) {
   if (const std::optional<HandedOver> handed = HandedOverBy(module, i)) {
     std::fill_n(on.begin() + handed->operands.first, handed->operands.count, true);
   }
-  if (instruction.proto->opcode() != "fusion" || module.called(i).size() != 1) return on;
+  if (instruction.opcode != kFusion || module.called(i).size() != 1) return on;
   const int32_t root = module.computation(module.called(i)[0]).root;
   const bool starts = BeginsCollectiveFusion(module, i);
   const std::vector<int32_t> sources = SourcesOf(module, root);
@@ -159,16 +153,14 @@ std::vector<bool> HandsOn(const Module& module, int32_t i) {
 }
 
 bool BeginsCollectiveFusion(const Module& module, int32_t i) {
-  if (module.instruction(i).proto->opcode() != "fusion" || module.called(i).size() != 1)
-    return false;
+  if (module.opcode(i) != kFusion || module.called(i).size() != 1) return false;
   const int32_t root = module.computation(module.called(i)[0]).root;
-  return module.instruction(root).proto->custom_call_target() == kAsyncStart;
+  return module.instruction(root).proto->custom_call_target() == kBeginsTarget;
 }
 
 bool StartsOrEndsCollective(const Module& module, int32_t i) {
   if (HandedOverBy(module, i)) return true;
-  const bool ends = KindOf(module.instruction(i).proto->opcode(), "-done").has_value() &&
-                    module.operands(i).size() == 1;
+  const bool ends = KindOf(EndedBy(module.opcode(i))).has_value() && module.operands(i).size() == 1;
   if (!ends) return false;
   const std::optional<HandedOver> handed = HandedOverBy(module, module.operands(i)[0]);
   return handed && handed->result.count == module.instruction(i).array_count;
@@ -180,20 +172,20 @@ class Collectives::Finder {
       : module_(module), found_(found), inside_(DescribeComputations(module)) {}
 
   void Visit(int32_t i, Tick tick) {
-    const std::string& opcode = module_.instruction(i).proto->opcode();
+    const Opcode opcode = module_.opcode(i);
     if (const auto whole = KindOf(opcode)) {
       Add(i, i, tick, *whole, Role::kWhole);
-    } else if (const auto begun = KindOf(opcode, "-start")) {
+    } else if (const auto begun = KindOf(BegunBy(opcode))) {
       by_start_[i].push_back(Add(i, i, tick, *begun, Role::kBegins));
-    } else if (KindOf(opcode, "-done") || opcode == "async-done") {
+    } else if (KindOf(EndedBy(opcode)) || opcode == kAsyncDone) {
       const auto start = by_start_.find(StartOfDone(module_, i));
       if (start != by_start_.end()) End(start->second, tick);
     } else if (BringsOperands(i)) {
-      const int32_t start = opcode == "async-update" ? module_.operands(i)[0] : i;
+      const int32_t start = opcode == kAsyncUpdate ? module_.operands(i)[0] : i;
       if (module_.called(start).empty()) return;
       for (const int32_t c : inside_[module_.called(start)[0]].collectives)
         by_start_[start].push_back(Add(c, start, tick, KindInside(c), Role::kBegins));
-    } else if (opcode == "fusion" && !module_.called(i).empty()) {
+    } else if (opcode == kFusion && !module_.called(i).empty()) {
       VisitFusion(i, inside_[module_.called(i)[0]], tick);
     }
   }
@@ -214,11 +206,11 @@ class Collectives::Finder {
       for (int32_t k = 0; k < computation.instruction_count; ++k) {
         const int32_t i = computation.first_instruction + k;
         const HloInstructionProto& proto = *module.instruction(i).proto;
-        inside.begins |= proto.custom_call_target() == kAsyncStart;
-        inside.ends |= proto.custom_call_target() == kAsyncDone;
-        if (KindOf(proto.opcode())) inside.collectives.push_back(i);
-        if (proto.opcode() != "fusion" && proto.opcode() != "call" &&
-            proto.opcode() != "custom-call")
+        inside.begins |= proto.custom_call_target() == kBeginsTarget;
+        inside.ends |= proto.custom_call_target() == kEndsTarget;
+        if (KindOf(module.opcode(i))) inside.collectives.push_back(i);
+        if (module.opcode(i) != kFusion && module.opcode(i) != kCall &&
+            module.opcode(i) != kCustomCall)
           continue;
         for (const int32_t callee : module.called(i)) {
           const Inside& deeper = all[callee];
@@ -237,14 +229,12 @@ class Collectives::Finder {
   // Whether an asynchronous computation can begin. On SparseCore the async-start may have no
   // operands yet.
   bool BringsOperands(int32_t i) const {
-    const std::string& opcode = module_.instruction(i).proto->opcode();
-    return (opcode == "async-start" && !module_.operands(i).empty()) ||
-           (opcode == "async-update" && module_.operands(i).size() > 1);
+    const Opcode opcode = module_.opcode(i);
+    return (opcode == kAsyncStart && !module_.operands(i).empty()) ||
+           (opcode == kAsyncUpdate && module_.operands(i).size() > 1);
   }
 
-  CollectiveKind KindInside(int32_t i) const {
-    return *KindOf(module_.instruction(i).proto->opcode());
-  }
+  CollectiveKind KindInside(int32_t i) const { return *KindOf(module_.opcode(i)); }
 
   void VisitFusion(int32_t i, const Inside& inside, Tick tick) {
     for (const int32_t c : inside.collectives) {

@@ -28,14 +28,10 @@ Operations Add(const Operations& a, const Operations& b, int64_t times = 1) {
   return {add(a.flops, b.flops), add(a.transcendentals, b.transcendentals)};
 }
 
-bool IsComposite(const std::string& opcode) {
-  return opcode == "while" || opcode == "conditional" || opcode == "call";
-}
-
 // Whether operand `k` is one of which the instruction touches a part only.
-bool TouchesPart(const std::string& opcode, size_t k) {
-  return k == 0 && (opcode == "slice" || opcode == "dynamic-slice" ||
-                    opcode == "dynamic-update-slice" || opcode == "gather" || opcode == "scatter");
+bool TouchesPart(Opcode opcode, size_t k) {
+  return k == 0 && (opcode == kSlice || opcode == kDynamicSlice || opcode == kDynamicUpdateSlice ||
+                    opcode == kGather || opcode == kScatter);
 }
 
 // Which operand of a scatter updates its k-th output. Its `operands` are n arrays to update, the
@@ -52,8 +48,7 @@ CostAnalysis::CostAnalysis(const Module& module) : module_(module) {
     int64_t bytes = 0;
     for (const Array& array : module.arrays(i)) bytes = AddBytes(bytes, array.size_bytes);
     bytes_.push_back(bytes);
-    const bool bitcast =
-        module.instruction(i).proto->opcode() == "bitcast" && module.operands(i).size() == 1;
+    const bool bitcast = module.opcode(i) == kBitcast && module.operands(i).size() == 1;
     source_.push_back(bitcast ? source_[module.operands(i)[0]] : i);
   }
   bodies_.reserve(module.computations().size());
@@ -65,7 +60,7 @@ CostAnalysis::Body CostAnalysis::Describe(const Computation& computation) const 
   Body body;
   AddReads(computation, body);
   const int32_t root = ThroughBitcasts(computation.root);
-  if (module_.instruction(root).proto->opcode() == "tuple") {
+  if (module_.opcode(root) == kTuple) {
     for (const int32_t element : module_.operands(root))
       body.moved = AddBytes(body.moved, Moved(ThroughBitcasts(element)));
   } else {
@@ -82,7 +77,7 @@ Work CostAnalysis::Of(int32_t instruction) const {
   Work work;
   const size_t operands = module_.operands(instruction).size(),
                arrays = module_.arrays(instruction).size();
-  if (IsComposite(module_.instruction(instruction).proto->opcode()) || IsBitcast(instruction)) {
+  if (RunsComputations(module_.opcode(instruction)) || IsBitcast(instruction)) {
     work.read.resize(operands);
     work.written.resize(arrays);
     return work;
@@ -101,7 +96,7 @@ Work CostAnalysis::Of(int32_t instruction) const {
 bool CostAnalysis::IsBitcast(int32_t transpose) const {
   const HloInstructionProto& proto = *module_.instruction(transpose).proto;
   const absl::Span<const int32_t> operands = module_.operands(transpose);
-  if (proto.opcode() != "transpose" || operands.size() != 1) return false;
+  if (module_.opcode(transpose) != kTranspose || operands.size() != 1) return false;
   const ShapeProto& from = module_.instruction(operands[0]).proto->shape();
   const LayoutProto &before = from.layout(), &after = proto.shape().layout();
   const int rank = proto.dimensions_size();
@@ -135,10 +130,9 @@ int64_t CostAnalysis::BytesOfRun(int32_t computation) const {
   int64_t sum = 0;
   for (int32_t i = runs.first_instruction; i < runs.first_instruction + runs.instruction_count;
        ++i) {
-    const HloInstructionProto& proto = *module_.instruction(i).proto;
-    if (IsComposite(proto.opcode())) {
+    if (RunsComputations(module_.opcode(i))) {
       for (const int32_t callee : module_.called(i)) sum = AddBytes(sum, BytesOfRun(callee));
-    } else if (!MovesNothing(proto)) {
+    } else if (!MovesNothing(module_.instruction(i))) {
       const Work work = Of(i);
       sum = std::accumulate(work.read.begin(), work.read.end(), sum, AddBytes);
       sum = std::accumulate(work.written.begin(), work.written.end(), sum, AddBytes);
@@ -148,12 +142,12 @@ int64_t CostAnalysis::BytesOfRun(int32_t computation) const {
 }
 
 int64_t CostAnalysis::Moved(int32_t instruction) const {
-  const std::string& opcode = module_.instruction(instruction).proto->opcode();
+  const Opcode opcode = module_.opcode(instruction);
   const absl::Span<const int32_t> operands = module_.operands(instruction);
-  const Body* body = opcode == "fusion" ? Called(instruction) : nullptr;
+  const Body* body = opcode == kFusion ? Called(instruction) : nullptr;
   if (body != nullptr) return body->moved;
   std::vector<int64_t> bytes = Written(instruction);
-  if (opcode == "scatter") {
+  if (opcode == kScatter) {
     for (size_t k = 0; k < bytes.size() && UpdateOf(operands.size(), k) < operands.size(); ++k)
       bytes[k] = Bytes(operands[UpdateOf(operands.size(), k)]);
   }
@@ -176,17 +170,17 @@ void CostAnalysis::AddReads(const Computation& computation, Body& body) const {
   }
   for (int32_t i = 0; i < computation.instruction_count; ++i) {
     const int32_t user = computation.first_instruction + i;
-    const std::string& opcode = module_.instruction(user).proto->opcode();
+    const Opcode opcode = module_.opcode(user);
     const absl::Span<const int32_t> operands = module_.operands(user);
     for (size_t k = 0; k < operands.size(); ++k) {
       const int32_t p = parameter_of[operands[k] - computation.first_instruction];
       if (p == kNone) continue;
       const bool part = TouchesPart(opcode, k);
-      if (opcode == "bitcast" && module_.arrays(user).size() == 1) {
+      if (opcode == kBitcast && module_.arrays(user).size() == 1) {
         parameter_of[i] = p;
         continue;
       }
-      if (part || opcode == "fusion" || opcode == "broadcast" || opcode == "reshape") {
+      if (part || opcode == kFusion || opcode == kBroadcast || opcode == kReshape) {
         body.read[p] = AddBytes(body.read[p], Read(user, k));
       } else {
         read_once[p] = true;
@@ -203,33 +197,33 @@ void CostAnalysis::AddReads(const Computation& computation, Body& body) const {
 }
 
 bool CostAnalysis::ReadsWhole(int32_t instruction, size_t operand) const {
-  const std::string& opcode = module_.instruction(instruction).proto->opcode();
-  if (opcode != "fusion") return opcode != "tuple" && !TouchesPart(opcode, operand);
+  const Opcode opcode = module_.opcode(instruction);
+  if (opcode != kFusion) return opcode != kTuple && !TouchesPart(opcode, operand);
   const Body* body = Called(instruction);
   return body == nullptr || operand >= body->reads_whole.size() || body->reads_whole[operand];
 }
 
 int64_t CostAnalysis::Read(int32_t instruction, size_t operand) const {
-  const std::string& opcode = module_.instruction(instruction).proto->opcode();
+  const Opcode opcode = module_.opcode(instruction);
   const absl::Span<const int32_t> operands = module_.operands(instruction);
   const int64_t whole = Bytes(operands[operand]);
-  if (opcode == "tuple") return 0;
-  if (opcode == "fusion") {
+  if (opcode == kTuple) return 0;
+  if (opcode == kFusion) {
     const Body* body = Called(instruction);
     return body != nullptr && operand < body->read.size() ? body->read[operand] : whole;
   }
-  if (opcode == "scatter" && operand < operands.size() / 2) {
+  if (opcode == kScatter && operand < operands.size() / 2) {
     const size_t update = UpdateOf(operands.size(), operand);
     return update < operands.size() ? ScatteredBytes(instruction, operand, operands[update])
                                     : whole;
   }
   if (operand != 0) return whole;
-  if (opcode == "dynamic-update-slice") return 0;
+  if (opcode == kDynamicUpdateSlice) return 0;
   // They read a triangle of a matrix.
-  if (opcode == "cholesky" || opcode == "triangular-solve") return whole / 2;
-  if (opcode == "slice" || opcode == "dynamic-slice") return Bytes(instruction);
-  if (opcode == "reshape") return std::max(whole, Bytes(instruction));
-  if (opcode == "gather") return GatheredBytes(instruction);
+  if (opcode == kCholesky || opcode == kTriangularSolve) return whole / 2;
+  if (opcode == kSlice || opcode == kDynamicSlice) return Bytes(instruction);
+  if (opcode == kReshape) return std::max(whole, Bytes(instruction));
+  if (opcode == kGather) return GatheredBytes(instruction);
   return whole;
 }
 
@@ -277,22 +271,22 @@ int64_t CostAnalysis::BytesOfSlices(const ShapeProto& slice, int32_t array,
 }
 
 std::vector<int64_t> CostAnalysis::Written(int32_t instruction) const {
-  const std::string& opcode = module_.instruction(instruction).proto->opcode();
+  const Opcode opcode = module_.opcode(instruction);
   const absl::Span<const Array> arrays = module_.arrays(instruction);
   std::vector<int64_t> written;
   written.reserve(arrays.size());
   for (size_t k = 0; k < arrays.size(); ++k)
     written.push_back(IsWorkspace(module_, instruction, k) ? 0 : arrays[k].size_bytes);
   const absl::Span<const int32_t> operands = module_.operands(instruction);
-  if (opcode == "dynamic-update-slice" && operands.size() > 1 && arrays.size() == 1) {
+  if (opcode == kDynamicUpdateSlice && operands.size() > 1 && arrays.size() == 1) {
     written[0] = Bytes(operands[1]);
-  } else if (opcode == "cholesky" && arrays.size() == 1) {
+  } else if (opcode == kCholesky && arrays.size() == 1) {
     written[0] /= 2;
-  } else if (opcode == "scatter") {
+  } else if (opcode == kScatter) {
     for (size_t k = 0; k < arrays.size() && UpdateOf(operands.size(), k) < operands.size(); ++k) {
       written[k] = ScatteredBytes(instruction, k, operands[UpdateOf(operands.size(), k)]);
     }
-  } else if (opcode == "fusion") {
+  } else if (opcode == kFusion) {
     const Body* body = Called(instruction);
     if (body != nullptr && body->written.size() == arrays.size()) return body->written;
   }
@@ -303,7 +297,7 @@ std::vector<int64_t> CostAnalysis::Written(int32_t instruction) const {
 // element by element.
 std::vector<int64_t> CostAnalysis::WrittenByRoot(int32_t root) const {
   root = ThroughBitcasts(root);
-  if (module_.instruction(root).proto->opcode() != "tuple") return Written(root);
+  if (module_.opcode(root) != kTuple) return Written(root);
   std::vector<int64_t> written;
   for (const int32_t element : module_.operands(root)) {
     const std::vector<int64_t> part = Written(ThroughBitcasts(element));

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
 
-#include "absl/strings/match.h"
 #include "mallocgame/hlo/module/async_chains.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/opcodes.h"
@@ -36,10 +34,9 @@ int64_t BytesOf(absl::Span<const Array> arrays) {
 
 // The arrays of its result; of a start, which hands its operands on beside it, those to come.
 absl::Span<const Array> ResultOf(const Module& module, int32_t i) {
-  const std::string& opcode = module.instruction(i).proto->opcode();
+  const Opcode opcode = module.opcode(i);
   std::vector<int64_t> index;
-  if (opcode == "copy-start" || opcode == "async-start")
-    index.push_back(opcode == "copy-start" ? 0 : 1);
+  if (opcode == kCopyStart || opcode == kAsyncStart) index.push_back(opcode == kCopyStart ? 0 : 1);
   const auto result = module.SubShape(i, index);
   if (!result.ok()) return {};
   return module.arrays(i).subspan(result->first, result->count);
@@ -55,39 +52,31 @@ int64_t BytesOnChip(absl::Span<const Array> arrays) {
 // an array on the host, and of an update of one, only the part moves.
 std::vector<int64_t> MovedBytes(const Module& module, int32_t i) {
   const HloInstructionProto& proto = *module.instruction(i).proto;
-  const std::string& opcode = proto.opcode();
+  const Opcode opcode = module.opcode(i);
   const absl::Span<const int32_t> operands = module.operands(i);
   if (RunsOnHost(module, i)) {
     int64_t given = 0;
     for (const int32_t operand : operands) given += BytesOnChip(module.arrays(operand));
     return {given, BytesOnChip(ResultOf(module, i))};
   }
-  if (opcode == "infeed" || (opcode == "recv" && proto.is_host_transfer()))
+  if (opcode == kInfeed || (opcode == kRecv && proto.is_host_transfer()))
     return {BytesOf(module.arrays(i))};
-  if (opcode == "outfeed" || (opcode == "send" && proto.is_host_transfer()))
+  if (opcode == kOutfeed || (opcode == kSend && proto.is_host_transfer()))
     return {operands.empty() ? 0 : BytesOf(module.arrays(operands[0]))};
-  const bool starts = opcode == "copy-start" || opcode == "async-start";
-  if (!starts && (MovesNothing(proto) || opcode == "while" || opcode == "conditional" ||
-                  opcode == "call" || IsAsynchronous(opcode))) {
-    return {};
-  }
+  const bool starts = opcode == kCopyStart || opcode == kAsyncStart;
+  if (!starts && (MovesNothing(module.instruction(i)) || IsAsynchronous(opcode))) return {};
   Bytes bytes;
   for (const int32_t operand : operands) Add(module.arrays(operand), bytes);
   Add(ResultOf(module, i), bytes);
   return {std::min(bytes.host, bytes.chip)};
 }
 
-bool Ends(absl::string_view opcode) {
-  return opcode == "copy-done" || opcode == "async-done" || opcode == "send-done" ||
-         opcode == "recv-done";
-}
-
 }  // namespace
 
 bool RunsOnHost(const Module& module, int32_t instruction) {
   const HloInstructionProto& proto = *module.instruction(instruction).proto;
-  if (proto.opcode() == "async-start") return proto.async_execution_thread() == "host";
-  return proto.opcode() == "custom-call" && proto.custom_call_target() == "HostExecute";
+  if (module.opcode(instruction) == kAsyncStart) return proto.async_execution_thread() == "host";
+  return module.opcode(instruction) == kCustomCall && proto.custom_call_target() == "HostExecute";
 }
 
 std::vector<TimedTransfer> HostTransfers(const Module& module, const Schedule& schedule) {
@@ -99,7 +88,7 @@ std::vector<TimedTransfer> HostTransfers(const Module& module, const Schedule& s
     const Schedule::Entry& entry = schedule.ticks[tick];
     if (entry.kind != InstructionKind::kOrdinary) continue;
     const int32_t i = entry.instruction;
-    if (Ends(module.instruction(i).proto->opcode())) {
+    if (IsDone(module.opcode(i))) {
       const auto [first, last] = begun.equal_range(StartOfDone(module, i));
       for (auto found = first; found != last; ++found) transfers[found->second].end = tick;
       continue;

@@ -60,8 +60,8 @@ void AddInProportion(int64_t bytes, std::vector<int64_t>& parts) {
 }  // namespace
 
 bool IsKernel(const HloInstructionProto& instruction) {
-  return instruction.opcode() == "custom-call" &&
-         instruction.custom_call_target() == "tpu_custom_call" && !IsPlacementHint(instruction);
+  return instruction.custom_call_target() == "tpu_custom_call" &&
+         OpcodeOf(instruction) == kCustomCall && !IsPlacementHint(instruction);
 }
 
 bool IsMadeByCompiler(const HloInstructionProto& instruction) {

@@ -12,7 +12,7 @@
 namespace mallocgame::hlo {
 
 LibraryCall LibraryCallOf(const HloInstructionProto& instruction) {
-  if (instruction.opcode() != "custom-call") return LibraryCall::kOther;
+  if (OpcodeOf(instruction) != kCustomCall) return LibraryCall::kOther;
   const std::string& target = instruction.custom_call_target();
   if (absl::StartsWith(target, "__cublas$")) return LibraryCall::kMatmul;
   if (target == "__cudnn$convBackwardInput") return LibraryCall::kConvolutionInput;

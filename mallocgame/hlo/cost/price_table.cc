@@ -31,8 +31,8 @@ std::vector<int32_t> ControlComputations(const Module& module) {
     const Computation& computation = module.computation(found[next]);
     for (int32_t i = 0; i < computation.instruction_count; ++i) {
       const int32_t instruction = computation.first_instruction + i;
-      const std::string& opcode = module.instruction(instruction).proto->opcode();
-      if (opcode != "while" && opcode != "conditional" && opcode != "call") continue;
+      const Opcode opcode = module.opcode(instruction);
+      if (!RunsComputations(opcode)) continue;
       for (const int32_t callee : module.called(instruction)) {
         if (seen[callee]) continue;
         seen[callee] = true;

@@ -3,32 +3,28 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <string>
 
-#include "absl/strings/string_view.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/shape_size.h"
 
 namespace mallocgame::hlo {
 namespace {
 
-constexpr absl::string_view kMatmulOpcodes[] = {"convolution", "dot", "ragged-dot"};
-constexpr absl::string_view kReduceOpcodes[] = {"reduce", "reduce-window", "select-and-scatter",
-                                                "sort"};
+constexpr Opcode kMatmulOpcodes[] = {kConvolution, kDot, kRaggedDot};
+constexpr Opcode kReduceOpcodes[] = {kReduce, kReduceWindow, kSelectAndScatter, kSort};
 // These give values another place or another layout, or name them.
-constexpr absl::string_view kMoveOpcodes[] = {
-    "bitcast",   "concatenate", "constant", "copy",      "dynamic-slice", "get-tuple-element",
-    "parameter", "reshape",     "slice",    "transpose", "tuple"};
+constexpr Opcode kMoveOpcodes[] = {kBitcast,      kConcatenate,     kConstant,  kCopy,
+                                   kDynamicSlice, kGetTupleElement, kParameter, kReshape,
+                                   kSlice,        kTranspose,       kTuple};
 
 template <class List>
-bool IsIn(const List& list, absl::string_view opcode) {
+bool IsIn(const List& list, Opcode opcode) {
   return std::find(std::begin(list), std::end(list), opcode) != std::end(list);
 }
 
 }  // namespace
 
-uint8_t WorkClasses::BitsOf(const HloInstructionProto& instruction) {
-  const std::string& opcode = instruction.opcode();
+uint8_t WorkClasses::BitsOf(Opcode opcode) {
   if (IsIn(kMatmulOpcodes, opcode)) return kMatmuls;
   if (IsIn(kReduceOpcodes, opcode)) return kReduces;
   return IsIn(kMoveOpcodes, opcode) ? 0 : kComputes;
@@ -41,22 +37,22 @@ WorkClasses::WorkClasses(const Module& module)
     const Computation& computation = module.computation(static_cast<int32_t>(c));
     for (int32_t i = computation.first_instruction;
          i < computation.first_instruction + computation.instruction_count; ++i) {
-      found_[c] |= BitsOf(*module.instruction(i).proto);
+      found_[c] |= BitsOf(module.opcode(i));
       for (const int32_t callee : module.called(i)) found_[c] |= found_[callee];
     }
   }
 }
 
 WorkClass WorkClasses::Of(int32_t instruction) const {
-  const HloInstructionProto& proto = *module_.instruction(instruction).proto;
+  const Opcode opcode = module_.opcode(instruction);
   uint8_t found = 0;
-  if (proto.opcode() == "fusion") {
+  if (opcode == kFusion) {
     for (const int32_t callee : module_.called(instruction)) found |= found_[callee];
   } else {
-    found = BitsOf(proto);
+    found = BitsOf(opcode);
   }
   if ((found & kMatmuls) != 0) return WorkClass::kMatmul;
-  if (proto.opcode() == "custom-call") return WorkClass::kKernel;
+  if (opcode == kCustomCall) return WorkClass::kKernel;
   if ((found & kReduces) != 0) return WorkClass::kReduction;
   return (found & kComputes) != 0 ? WorkClass::kVector : WorkClass::kCopy;
 }

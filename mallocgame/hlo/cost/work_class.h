@@ -26,7 +26,7 @@ class WorkClasses {
   const Module& module_;
   std::vector<uint8_t> found_;  // by computation: the bits of all that it and what it calls have
 
-  static uint8_t BitsOf(const HloInstructionProto& instruction);
+  static uint8_t BitsOf(Opcode opcode);
 };
 
 // The bits of the widest type that a quarter or more of the elements of an instruction's operands

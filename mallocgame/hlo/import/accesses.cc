@@ -99,7 +99,7 @@ class AccessBuilder {
   void CollectOrdinary(size_t t) {
     const Schedule::Entry& entry = schedule_.ticks[t];
     if (entry.kind != InstructionKind::kOrdinary) return;
-    if (MovesNothing(*module_.instruction(entry.instruction).proto)) return;
+    if (MovesNothing(module_.instruction(entry.instruction))) return;
     std::vector<Touch>& touches = touches_[t];
     // slot_ remembers, for this instruction only, where in `touches` a buffer stands.
     const auto touch = [&](int32_t index) -> Touch& {
@@ -242,7 +242,7 @@ class AccessBuilder {
     if (entry.kind != InstructionKind::kOrdinary || accesses.size() != 2) return false;
     if (accesses[0].kind != AccessKind::kRead || accesses[1].kind != AccessKind::kWrite)
       return false;
-    const bool slices = module_.instruction(entry.instruction).proto->opcode() == "slice";
+    const bool slices = module_.opcode(entry.instruction) == kSlice;
     return IsPlainCopy(module_, entry.instruction) &&
            (slices || buffer(accesses[0].buffer.value).size_bytes ==
                           buffer(accesses[1].buffer.value).size_bytes);
@@ -291,7 +291,7 @@ class AccessBuilder {
 
   void EmitCost(const Schedule::Entry& entry, InstructionCost& cost) const {
     if (entry.kind != InstructionKind::kOrdinary) return;
-    if (MovesNothing(*module_.instruction(entry.instruction).proto)) return;
+    if (MovesNothing(module_.instruction(entry.instruction))) return;
     const absl::Span<const int32_t> operands = module_.operands(entry.instruction);
     cost.operands = Gather(OperandBits(module_, entry.instruction),
                            [&](size_t k) { return CostOfOperand(operands[k]); });
@@ -345,8 +345,8 @@ bool IsPlainCopy(const Module& module, int32_t i) {
   if (operands.empty() || module.arrays(operands[0]).size() != 1) return false;
   if (module.arrays(i).size() != 1) return false;
   const ShapeProto& from = *module.arrays(operands[0])[0].shape;
-  if (proto.opcode() == "slice") return IsSliceOfTiles(proto, from);
-  return proto.opcode() == "copy" && operands.size() == 1 &&
+  if (module.opcode(i) == kSlice) return IsSliceOfTiles(proto, from);
+  return module.opcode(i) == kCopy && operands.size() == 1 &&
          SameArray(from, *module.arrays(i)[0].shape);
 }
 

@@ -50,11 +50,11 @@ absl::Status AssignedModule::Match(const Module& before, const Schedule& schedul
   for (const Schedule::Entry& entry : schedule.ticks) {
     const HloInstructionProto& proto = *before.instruction(entry.instruction).proto;
     const std::optional<int32_t> found = module_->FindByName(proto.name());
-    if (!found || module_->instruction(*found).proto->opcode() != proto.opcode()) continue;
+    if (!found || module_->opcode(*found) != before.opcode(entry.instruction)) continue;
     const int32_t own = *found;
     counterpart_[entry.instruction] = own;
     original_[own] = entry.instruction;
-    if (MovesNothing(proto)) continue;
+    if (MovesNothing(before.instruction(entry.instruction))) continue;
     const auto same_arrays = [&](int32_t a, int32_t b) {
       return before.instruction(a).array_count == module_->instruction(b).array_count;
     };
@@ -166,8 +166,8 @@ void AssignedModule::MapTicks(const Schedule& before, const Schedule& own) {
     if (original == kNone) continue;
     const Tick tick = before.tick_of[original];
     region_[entry.region] = before.ticks[tick].region;
-    const HloInstructionProto& proto = *module_->instruction(entry.instruction).proto;
-    const bool moves_nothing = MovesNothing(proto) && !IsAsynchronous(proto.opcode());
+    const bool moves_nothing = MovesNothing(module_->instruction(entry.instruction)) &&
+                               !IsAsynchronous(module_->opcode(entry.instruction));
     const bool runs_others = entry_of[tick] != tick;
     if (entry.kind == InstructionKind::kOrdinary && moves_nothing && !runs_others) continue;
     matched[t] = entry.kind == InstructionKind::kLoopExit ? tick : entry_of[tick];
@@ -187,20 +187,20 @@ void AssignedModule::MapTicks(const Schedule& before, const Schedule& own) {
 // Whether memory space assignment has begun a transfer here. Others, such as a slice that a loop
 // starts in one trip for the next, are the program's own.
 bool AssignedModule::IsTransfer(int32_t i) const {
-  const std::string& opcode = module_->instruction(i).proto->opcode();
-  if (opcode == "copy-start") return original_[i] == kNone;
-  if (opcode != "async-start" || original_[i] != kNone || module_->called(i).empty()) return false;
+  const Opcode opcode = module_->opcode(i);
+  if (opcode == kCopyStart) return original_[i] == kNone;
+  if (opcode != kAsyncStart || original_[i] != kNone || module_->called(i).empty()) return false;
   const int32_t root = module_->computation(module_->called(i)[0]).root;
-  const std::string& wrapped = module_->instruction(root).proto->opcode();
-  return wrapped == "slice" || wrapped == "copy";
+  const Opcode wrapped = module_->opcode(root);
+  return wrapped == kSlice || wrapped == kCopy;
 }
 
 absl::Status AssignedModule::ReadTransfers(const Schedule& before, const Schedule& own) {
   std::vector<Tick> done(module_->instructions().size(), kNone);  // by start
   for (size_t t = 0; t < own.ticks.size(); ++t) {
     const int32_t i = own.ticks[t].instruction;
-    const std::string& opcode = module_->instruction(i).proto->opcode();
-    if (opcode != "copy-done" && opcode != "async-done") continue;
+    const Opcode opcode = module_->opcode(i);
+    if (opcode != kCopyDone && opcode != kAsyncDone) continue;
     done[StartOfDone(*module_, i)] = next_[t];
   }
   for (size_t t = 0; t < own.ticks.size(); ++t) {
@@ -227,7 +227,7 @@ absl::Status AssignedModule::ReadTransfers(const Schedule& before, const Schedul
 
 absl::Status AssignedModule::AddTransfer(int32_t start, const Transfer& window) {
   const HloInstructionProto& proto = *module_->instruction(start).proto;
-  const bool copies = proto.opcode() == "copy-start";
+  const bool copies = module_->opcode(start) == kCopyStart;
   MG_ASSIGN_OR_RETURN(const Module::ArrayRange result, module_->SubShape(start, {copies ? 0 : 1}));
   if (result.count != 1 || module_->operands(start).size() != 1 ||
       PlacesOf(module_->operands(start)[0]).size() != 1) {

@@ -1,6 +1,5 @@
 // Makes a Plan of the compiler's own answer.
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -61,7 +60,8 @@ absl::StatusOr<Plan> PlanReader::Run() {
 
 // Finds what lies in places: the buffers that an instruction from before assignment has there.
 void PlanReader::NameByInstruction(const Schedule::Entry& entry) {
-  const HloInstructionProto& proto = *before_.instruction(entry.instruction).proto;
+  const Opcode opcode = before_.opcode(entry.instruction);
+  const bool moves_nothing = MovesNothing(before_.instruction(entry.instruction));
   const std::optional<int32_t> own = assigned_.Counterpart(entry.instruction);
   if (!own || entry.kind != InstructionKind::kOrdinary) return;
   const auto name = [this](int32_t instruction, int32_t counterpart) {
@@ -74,12 +74,11 @@ void PlanReader::NameByInstruction(const Schedule::Entry& entry) {
     }
   };
   // The compiler may have rebuilt tuples, and what passes them on, with other elements.
-  if (MovesNothing(proto) && proto.opcode() != "parameter" && proto.opcode() != "constant" &&
-      proto.opcode() != "custom-call") {
+  if (moves_nothing && opcode != kParameter && opcode != kConstant && opcode != kCustomCall) {
     return;
   }
   name(entry.instruction, *own);
-  if (MovesNothing(proto)) return;
+  if (moves_nothing) return;
   for (size_t k = 0; k < before_.operands(entry.instruction).size(); ++k) {
     name(before_.operands(entry.instruction)[k], assigned_.module().operands(*own)[k]);
   }

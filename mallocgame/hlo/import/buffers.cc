@@ -24,10 +24,6 @@ bool IsEffectiveScalar(const ShapeProto& shape) {
 // A transfer begins at one instruction and ends at another. What it touches must stay where it is
 // between them. Collectives are no exception, but they access it at both, and no plan gains by
 // moving it there and back.
-bool StartsOrEndsTransfer(absl::string_view opcode) {
-  return IsAsynchronous(opcode) || opcode == "send" || opcode == "recv";
-}
-
 class BufferBuilder {
  public:
   BufferBuilder(const Module& module, const Schedule& schedule, const Dataflow& dataflow,
@@ -101,10 +97,10 @@ class BufferBuilder {
         buffer.unit_bytes = OuterUnitBytes(*array.shape, array.size_bytes);
       }
       extents_[index].last = tick;
-      if (instruction.proto->opcode() == "constant") buffer.origin = BufferOrigin::kConstant;
+      if (instruction.opcode == kConstant) buffer.origin = BufferOrigin::kConstant;
       // The caller has put an entry parameter there, and nobody fetches it.
       const bool given =
-          instruction.computation == module_.entry() && instruction.proto->opcode() == "parameter";
+          instruction.computation == module_.entry() && instruction.opcode == kParameter;
       const bool fast = !given && array.memory_space == fast_memory_space_;
       if (array.memory_space != 0 && !fast) Exclude(buffer, "other memory space");
       if (IsEffectiveScalar(*array.shape) && !fast) Exclude(buffer, "effective scalar");
@@ -140,9 +136,9 @@ class BufferBuilder {
     absl::string_view reason;
     if (proto.is_host_transfer()) {
       reason = "host transfer";
-    } else if (StartsOrEndsTransfer(proto.opcode()) && !StartsOrEndsCollective(module_, i)) {
+    } else if (IsTransfer(module_.opcode(i)) && !StartsOrEndsCollective(module_, i)) {
       reason = "used asynchronously";
-    } else if (proto.opcode() == "add-dependency") {
+    } else if (module_.opcode(i) == kAddDependency) {
       reason = "add-dependency";
     } else {
       return;
@@ -159,7 +155,7 @@ class BufferBuilder {
     while (region >= 0 && schedule_.regions[region].kind != RegionKind::kBranch) {
       region = schedule_.regions[region].parent;
     }
-    if (region < 0 || MovesNothing(*module_.instruction(entry.instruction).proto)) return;
+    if (region < 0 || MovesNothing(module_.instruction(entry.instruction))) return;
     const Region& branch = schedule_.regions[region];
     const HloInstruction& instruction = module_.instruction(entry.instruction);
     for (int32_t k = 0; k < instruction.array_count; ++k) {

@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/cost/arithmetic.h"
@@ -35,8 +33,8 @@ constexpr int64_t kPointerBytes = 8;  // for each element in the table that a tu
 
 // True for instructions that take no time if they have no price. Any other instruction without a
 // price is taken to move its output.
-bool FreeUnlessPriced(absl::string_view opcode) {
-  return IsAsynchronous(opcode) || opcode == "iota" || opcode == "partition-id";
+bool FreeUnlessPriced(Opcode opcode) {
+  return IsAsynchronous(opcode) || opcode == kIota || opcode == kPartitionId;
 }
 
 void SetNoneAccessed(std::vector<CostArray>& arrays) {
@@ -55,17 +53,17 @@ void SetAccessed(const std::vector<int64_t>& bytes, const CostBits& bits,
 
 void AddRoofline(const Module& module, const CostAnalysis& analysis, int32_t instruction,
                  InstructionCost& cost) {
-  const HloInstructionProto& proto = *module.instruction(instruction).proto;
-  if (proto.opcode() == "tuple") {
+  const Opcode opcode = module.opcode(instruction);
+  if (opcode == kTuple) {
     const int64_t table = kPointerBytes * std::ssize(module.operands(instruction));
     if (table > 0) cost.outputs = {{table, table, kNone, true}};
     return;
   }
-  if (MovesNothing(proto)) return;
+  if (MovesNothing(module.instruction(instruction))) return;
   // The plan prices transfers, so the instructions that start and end them access nothing. Of what
   // the end of a collective holds, the start has the operands.
-  if (EndsCollective(proto.opcode())) cost.operands.clear();
-  if (IsAsynchronous(proto.opcode())) {
+  if (EndsCollective(opcode)) cost.operands.clear();
+  if (IsAsynchronous(opcode)) {
     SetNoneAccessed(cost.operands);
     SetNoneAccessed(cost.outputs);
     return;
@@ -180,7 +178,7 @@ class Pooling {
         ++summary_.kernels;
         // Nobody can give an estimate for a kernel of the compiler's own.
         if (!EstimateOf(proto) && !IsMadeByCompiler(proto)) ++summary_.kernels_without_estimate;
-      } else if (!FreeUnlessPriced(proto.opcode())) {
+      } else if (!FreeUnlessPriced(module_.opcode(entry.instruction))) {
         ++summary_.unpriced_instructions;
         cost.unpriced_bytes = analysis.MovedBytes(entry.instruction);
       }
@@ -192,7 +190,7 @@ class Pooling {
  private:
   bool CanHavePrice(const Schedule::Entry& entry) const {
     return entry.kind == InstructionKind::kOrdinary &&
-           !MovesNothing(*module_.instruction(entry.instruction).proto);
+           !MovesNothing(module_.instruction(entry.instruction));
   }
 
   absl::Status CheckCounts(int32_t instruction, const PricedInstruction& priced) const {
@@ -274,7 +272,7 @@ void CountUnknown(const CostImportContext& context, bool has_prices, const CostD
     summary.host_computations += RunsOnHost(module, i) ? 1 : 0;
     // What has a price, or counts as unpriced, is known or told.
     summary.opaque_calls += !has_prices && !RunsOnHost(module, i) && IsOpaque(module, i) ? 1 : 0;
-    if (module.instruction(i).proto->opcode() != "async-start" || RunsOnHost(module, i) ||
+    if (module.opcode(i) != kAsyncStart || RunsOnHost(module, i) ||
         data.instructions[tick].pool >= 0)
       continue;
     for (const int32_t wrapped : module.called(i)) {
@@ -316,7 +314,7 @@ absl::StatusOr<ImportSummary> BuildCost(const CostImportContext& context, Progra
     AddRoofline(context.module, analysis, entry.instruction, cost);
     // What else a fusion does moves its arrays.
     if (collectives != nullptr && collectives->Transfers(static_cast<Tick>(tick)) &&
-        context.module.instruction(entry.instruction).proto->opcode() != "fusion") {
+        context.module.opcode(entry.instruction) != kFusion) {
       SetNoneAccessed(cost.operands);
       SetNoneAccessed(cost.outputs);
     }
@@ -336,9 +334,8 @@ absl::StatusOr<ImportSummary> BuildCost(const CostImportContext& context, Progra
     if (collectives != nullptr) {
       ++summary.modelled_instructions;
     } else if (data.cost.instructions[tick].pool < 0) {
-      const HloInstructionProto& proto =
-          *context.module.instruction(context.schedule.ticks[tick].instruction).proto;
-      summary.linkless_collectives += absl::EndsWith(proto.opcode(), "-done") ? 0 : 1;
+      const int32_t i = context.schedule.ticks[tick].instruction;
+      summary.linkless_collectives += IsDone(context.module.opcode(i)) ? 0 : 1;
     }
   }
   const std::vector<TimedTransfer> host = HostTransfers(context.module, context.schedule),

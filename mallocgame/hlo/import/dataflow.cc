@@ -67,7 +67,6 @@ class Closure {
   Arrays Of(int32_t i) const {
     return {module_.instruction(i).first_array, module_.instruction(i).array_count};
   }
-  const std::string& OpcodeOf(int32_t i) const { return module_.instruction(i).proto->opcode(); }
   Arrays RootOf(int32_t computation) const { return Of(module_.computation(computation).root); }
 
   absl::Status Unite(Arrays a, Arrays b, absl::string_view what) {
@@ -100,8 +99,7 @@ class Closure {
     for (int32_t k = 0; k < computation.instruction_count; ++k) {
       const int32_t i = computation.first_instruction + k;
       MG_RETURN_IF_ERROR(VisitNamed(i));
-      const std::string& opcode = OpcodeOf(i);
-      if (opcode != "while" && opcode != "conditional" && opcode != "call") continue;
+      if (!RunsComputations(module_.opcode(i))) continue;
       for (const int32_t called : module_.called(i)) AddWrapped(called);
     }
     return absl::OkStatus();
@@ -116,27 +114,27 @@ class Closure {
   absl::Status Visit(int32_t i) {
     const HloInstructionProto& proto = *module_.instruction(i).proto;
     const absl::Span<const int32_t> operands = module_.operands(i);
-    const std::string& opcode = OpcodeOf(i);
-    if (opcode == "bitcast" || opcode == "opt-barrier" || opcode == "domain" ||
-        opcode == "add-dependency" || IsPlacementHint(proto)) {
+    const Opcode opcode = module_.opcode(i);
+    if (opcode == kBitcast || opcode == kOptBarrier || opcode == kDomain ||
+        opcode == kAddDependency || IsPlacementHint(proto)) {
       if (operands.empty()) return absl::InvalidArgumentError("it has no operand");
       return Unite(Of(i), Of(operands[0]), "operand and result");
     }
-    if (opcode == "tuple") return VisitTuple(i);
-    if (opcode == "get-tuple-element") {
+    if (opcode == kTuple) return VisitTuple(i);
+    if (opcode == kGetTupleElement) {
       if (operands.size() != 1) return absl::InvalidArgumentError("it needs one operand");
       MG_ASSIGN_OR_RETURN(const Module::ArrayRange range,
                           module_.SubShape(operands[0], {proto.tuple_index()}));
       return Unite(Of(i), {Of(operands[0]).first + range.first, range.count}, "element and result");
     }
-    if (opcode == "while") return VisitWhile(i);
-    if (opcode == "conditional") return VisitConditional(i);
-    if (opcode == "call") return VisitCall(i);
-    if (opcode == "copy-start" || opcode == "copy-done") return VisitCopy(i);
+    if (opcode == kWhile) return VisitWhile(i);
+    if (opcode == kConditional) return VisitConditional(i);
+    if (opcode == kCall) return VisitCall(i);
+    if (opcode == kCopyStart || opcode == kCopyDone) return VisitCopy(i);
     if (StartsOrEndsCollective(module_, i)) return VisitCollective(i);
-    if (opcode == "async-start" || opcode == "async-update" || opcode == "async-done")
+    if (opcode == kAsyncStart || opcode == kAsyncUpdate || opcode == kAsyncDone)
       return VisitAsync(i);
-    if (opcode == "custom-call" && proto.custom_call_target() == "ConcatBitcast") {
+    if (opcode == kCustomCall && proto.custom_call_target() == "ConcatBitcast") {
       // The operands are slices that lie side by side in one place, which is the whole.
       for (const int32_t operand : operands)
         MG_RETURN_IF_ERROR(Unite(Of(i), Of(operand), "slice and whole"));
@@ -211,7 +209,7 @@ class Closure {
   absl::Status VisitCopy(int32_t i) {
     const absl::Span<const int32_t> operands = module_.operands(i);
     if (operands.size() != 1) return absl::InvalidArgumentError("it needs one operand");
-    const bool starts = OpcodeOf(i) == "copy-start";
+    const bool starts = module_.opcode(i) == kCopyStart;
     const int32_t start = starts ? i : operands[0];
     MG_ASSIGN_OR_RETURN(const Module::ArrayRange passed, module_.SubShape(start, {starts ? 1 : 0}));
     return Unite({Of(start).first + passed.first, passed.count}, Of(starts ? operands[0] : i),
@@ -238,18 +236,18 @@ class Closure {
   // async-update gives them. What is wrapped may then have none of them either.
   absl::Status VisitAsync(int32_t i) {
     const absl::Span<const int32_t> operands = module_.operands(i);
-    const std::string& opcode = OpcodeOf(i);
+    const Opcode opcode = module_.opcode(i);
     const int32_t start = in_place_.chains().StartOf(i);
-    if (opcode == "async-start") {
+    if (opcode == kAsyncStart) {
       if (module_.called(i).size() != 1)
         return absl::InvalidArgumentError("it wraps one computation");
       AddWrapped(module_.called(i)[0]);
       MG_RETURN_IF_ERROR(VisitArguments(i, {}, operands));
-    } else if (operands.empty() || (opcode == "async-done" && operands.size() != 1)) {
+    } else if (operands.empty() || (opcode == kAsyncDone && operands.size() != 1)) {
       return absl::InvalidArgumentError("it needs one operand");
     } else if (start == kNone && operands.size() > 1) {
       return absl::InvalidArgumentError("it brings operands, and its first is no async-start");
-    } else if (opcode == "async-update") {
+    } else if (opcode == kAsyncUpdate) {
       if (start == kNone) return Unite(Of(i), Of(operands[0]), "operand and result");
       MG_ASSIGN_OR_RETURN(const Arrays before, PartOf(operands[0], 0));
       MG_RETURN_IF_ERROR(VisitArguments(i, before, operands.subspan(1)));
@@ -260,7 +258,7 @@ class Closure {
       }
     }
     Arrays result = Of(i);
-    if (opcode == "async-done") {
+    if (opcode == kAsyncDone) {
       MG_ASSIGN_OR_RETURN(const Arrays given, PartOf(operands[0], 1));
       if (start == kNone || given.count > 0) MG_RETURN_IF_ERROR(Unite(result, given, "result"));
     } else {

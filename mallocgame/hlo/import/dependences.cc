@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "mallocgame/hlo/cost/collectives.h"
 #include "mallocgame/hlo/cost/links.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
@@ -108,12 +107,11 @@ class DependenceBuilder {
   void AddTouches(Tick tick) {
     const int32_t i = schedule_.ticks[tick].instruction;
     const HloInstructionProto& proto = ProtoAt(tick);
-    const std::string& opcode = proto.opcode();
+    const Opcode opcode = module_.opcode(schedule_.ticks[tick].instruction);
     // These have their storage for themselves from the start; a loop's parameters don't.
-    const bool defines = opcode == "constant" || SetsStorageAside(proto) ||
-                         (opcode == "parameter" && schedule_.ticks[tick].region == 0);
-    const bool moves = !MovesNothing(proto) || IsAsynchronous(opcode) || opcode == "send" ||
-                       opcode == "recv" || EndsCollective(opcode);
+    const bool defines = opcode == kConstant || SetsStorageAside(proto) ||
+                         (opcode == kParameter && schedule_.ticks[tick].region == 0);
+    const bool moves = !MovesNothing(module_.instruction(i)) || IsTransfer(opcode);
     if (!defines && !moves) return;
     if (moves) {
       for (const int32_t operand : module_.operands(i)) {
@@ -122,7 +120,7 @@ class DependenceBuilder {
       }
     }
     const std::vector<bool> hands_on = HandsOn(module_, i);
-    const bool ends = absl::EndsWith(opcode, "-done");  // Its start has written.
+    const bool ends = IsDone(opcode);  // Its start has written.
     for (int32_t k = 0; k < module_.instruction(i).array_count; ++k) {
       const bool writes = defines || (!ends && !hands_on[k]);
       Touch(tick, of_array_[module_.instruction(i).first_array + k], writes);
@@ -147,12 +145,12 @@ class DependenceBuilder {
 
   void AddEffects(Tick tick) {
     const HloInstructionProto& proto = ProtoAt(tick);
-    const std::string& opcode = proto.opcode();
-    const bool transfers = IsAsynchronous(opcode) || opcode == "send" || opcode == "recv" ||
-                           opcode == "infeed" || opcode == "outfeed" || proto.is_host_transfer() ||
-                           data_.cost.instructions[tick].link_ps > 0 ||
-                           collectives_.Transfers(tick) || EndsCollective(opcode);
-    const bool effect = proto.custom_call_has_side_effect() || absl::StartsWith(opcode, "rng");
+    const Opcode opcode = module_.opcode(schedule_.ticks[tick].instruction);
+    const bool transfers = IsTransfer(opcode) || opcode == kInfeed || opcode == kOutfeed ||
+                           proto.is_host_transfer() || data_.cost.instructions[tick].link_ps > 0 ||
+                           collectives_.Transfers(tick);
+    const bool effect = proto.custom_call_has_side_effect() || opcode == kRng ||
+                        opcode == kRngBitGenerator || opcode == kRngGetAndUpdateState;
     ForEachLevel(tick, [&](int32_t r, Tick at) {
       RegionState& region = regions_[r];
       if (effect || transfers) {

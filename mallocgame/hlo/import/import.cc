@@ -44,11 +44,10 @@ absl::StatusOr<int64_t> ArgumentBytes(const hlo::Module& module) {
 void Reserve(const hlo::Module& module, const hlo::Schedule& schedule, const Hardware& hardware,
              ProgramData& data) {
   for (size_t t = 0; t < schedule.ticks.size(); ++t) {
-    const hlo::HloInstructionProto& proto =
-        *module.instruction(schedule.ticks[t].instruction).proto;
-    if (hlo::MovesNothing(proto)) continue;
+    const hlo::HloInstruction& of = module.instruction(schedule.ticks[t].instruction);
+    if (hlo::MovesNothing(of)) continue;
     const std::optional<hlo::Scratch> scratch =
-        hlo::ScratchOf(proto.backend_config(), hardware.fast_memory_space);
+        hlo::ScratchOf(of.proto->backend_config(), hardware.fast_memory_space);
     if (scratch) data.instructions[t].reserved_bytes = scratch->size_bytes;
   }
 }
@@ -64,10 +63,9 @@ void KeepResultsInMain(const hlo::Module& module, const hlo::Schedule& schedule,
                        ProgramData& data) {
   for (size_t t = 0; t < schedule.ticks.size(); ++t) {
     if (schedule.ticks[t].kind != InstructionKind::kOrdinary) continue;
-    const hlo::HloInstructionProto& proto =
-        *module.instruction(schedule.ticks[t].instruction).proto;
+    const hlo::HloInstruction& of = module.instruction(schedule.ticks[t].instruction);
     data.instructions[t].results_in_main =
-        !hlo::MovesNothing(proto) && proto.fusion_kind() != "kLoop";
+        !hlo::MovesNothing(of) && of.proto->fusion_kind() != "kLoop";
   }
 }
 

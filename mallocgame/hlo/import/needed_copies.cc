@@ -4,7 +4,6 @@
 
 #include <map>
 #include <numeric>
-#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -101,8 +100,8 @@ class Run {
     }
     for (int32_t i = 0; i < std::ssize(module_.instructions()); ++i) {
       const HloInstruction& instruction = module_.instruction(i);
-      const bool stays = instruction.proto->opcode() == "constant" ||
-                         (instruction.proto->opcode() == "parameter" && IsInEntry(i));
+      const bool stays =
+          instruction.opcode == kConstant || (instruction.opcode == kParameter && IsInEntry(i));
       // What is no value of the program's own, such as a constant of a fusion, was never made.
       if (!stays) continue;
       for (int32_t array = First(i); array < First(i) + Count(i); ++array) {
@@ -136,12 +135,12 @@ class Run {
 
   void Visit(int32_t computation) {
     for (const int32_t i : module_.computation(computation).schedule) {
-      const std::string& opcode = module_.instruction(i).proto->opcode();
-      if (opcode == "while") {
+      const Opcode opcode = module_.opcode(i);
+      if (opcode == kWhile) {
         VisitLoop(i);
-      } else if (opcode == "conditional") {
+      } else if (opcode == kConditional) {
         VisitConditional(i);
-      } else if (opcode == "call") {
+      } else if (opcode == kCall) {
         VisitCall(i);
       } else {
         VisitOrdinary(i);
@@ -150,12 +149,12 @@ class Run {
   }
 
   void VisitOrdinary(int32_t i) {
-    const HloInstructionProto& proto = *module_.instruction(i).proto;
-    if (!MovesNothing(proto)) {
+    const Opcode opcode = module_.opcode(i);
+    if (!MovesNothing(module_.instruction(i))) {
       for (const int32_t operand : module_.operands(i)) CheckRead(operand);
     }
     const std::vector<bool> hands_on = HandsOn(module_, i);
-    const bool is_step = IsAsynchronous(proto.opcode()) && !EndsCollective(proto.opcode());
+    const bool is_step = IsAsynchronous(opcode) && !EndsCollective(opcode);
     for (int32_t array = First(i); array < First(i) + Count(i); ++array) {
       const auto copy = copy_of_.find(array);
       const int32_t before = flow_.Before(array);
@@ -168,7 +167,7 @@ class Run {
         HandOn(before, array);
       } else if (operand != kNone) {
         HandOn(operand, array);
-      } else if (proto.opcode() != "parameter" || IsInEntry(i)) {
+      } else if (opcode != kParameter || IsInEntry(i)) {
         Make(array);
       }
     }

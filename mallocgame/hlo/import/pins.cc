@@ -15,9 +15,7 @@
 namespace mallocgame::hlo {
 namespace {
 
-bool IsCustomCall(const Module& module, int32_t i) {
-  return module.instruction(i).proto->opcode() == "custom-call";
-}
+bool IsCustomCall(const Module& module, int32_t i) { return module.opcode(i) == kCustomCall; }
 
 // Calls visit(array, memory space, operand) for each array that a kernel requires somewhere; the
 // operand is none for the result.
@@ -197,8 +195,7 @@ absl::Status CheckBeforeAssignment(const Module& module, const Schedule& schedul
   for (const Schedule::Entry& entry : schedule.ticks) {
     const int32_t i = entry.instruction;
     // The end of a transfer moves nothing, and its start makes the array.
-    if (entry.kind == InstructionKind::kLoopEntry || MovesNothing(*module.instruction(i).proto))
-      continue;
+    if (entry.kind == InstructionKind::kLoopEntry || MovesNothing(module.instruction(i))) continue;
     for (int32_t k = 0; k < module.instruction(i).array_count; ++k) {
       const int32_t buffer = of_array[module.instruction(i).first_array + k];
       if (module.arrays(i)[k].memory_space != fast_memory_space) continue;

@@ -69,8 +69,8 @@ class TransferFinder {
   }
 
   std::optional<FastTransfer> BeginningAt(int32_t i) const {
-    const bool copies = proto(i).opcode() == "copy-start";
-    if ((!copies && proto(i).opcode() != "async-start") || module_.operands(i).size() != 1)
+    const bool copies = module_.opcode(i) == kCopyStart;
+    if ((!copies && module_.opcode(i) != kAsyncStart) || module_.operands(i).size() != 1)
       return std::nullopt;
     FastTransfer transfer;
     transfer.source = module_.operands(i)[0];
@@ -87,8 +87,8 @@ class TransferFinder {
       if (module_.called(i).size() != 1) return std::nullopt;
       transfer.slice = module_.computation(module_.called(i)[0]).root;
       const absl::Span<const int32_t> sliced = module_.operands(transfer.slice);
-      if (proto(transfer.slice).opcode() != "slice" || sliced.size() != 1 ||
-          proto(sliced[0]).opcode() != "parameter")
+      if (module_.opcode(transfer.slice) != kSlice || sliced.size() != 1 ||
+          module_.opcode(sliced[0]) != kParameter)
         return std::nullopt;
     } else if (WithoutSpace(*from->shape) != WithoutSpace(*to.shape)) {
       return std::nullopt;
@@ -96,7 +96,7 @@ class TransferFinder {
     if (users_[i].size() > 1) return std::nullopt;
     if (users_[i].empty()) return transfer;
     const int32_t end = users_[i][0];
-    if (proto(end).opcode() != (copies ? "copy-done" : "async-done") || ArrayOf(end) == nullptr)
+    if (module_.opcode(end) != (copies ? kCopyDone : kAsyncDone) || ArrayOf(end) == nullptr)
       return std::nullopt;
     transfer.end = end;
     return transfer;
@@ -105,7 +105,7 @@ class TransferFinder {
   // The transfer of a slice that ends at `i`, perhaps behind bitcasts, which it gets then. None:
   // there is no such transfer, or others use it too.
   std::optional<size_t> SliceEndingAt(int32_t i, std::vector<int32_t>& bitcasts) const {
-    while (proto(i).opcode() == "bitcast" && users_[i].size() == 1 &&
+    while (module_.opcode(i) == kBitcast && users_[i].size() == 1 &&
            module_.operands(i).size() == 1) {
       bitcasts.push_back(i);
       i = module_.operands(i)[0];
@@ -151,7 +151,7 @@ class TransferFinder {
       const Array* const from = ArrayOf(array);
       if (from == nullptr) return std::nullopt;
       if (WithoutSpace(*from->shape) == WithoutSpace(*to->shape)) return array;
-      if (proto(array).opcode() != "bitcast" || module_.operands(array).size() != 1)
+      if (module_.opcode(array) != kBitcast || module_.operands(array).size() != 1)
         return std::nullopt;
     }
   }
@@ -292,8 +292,8 @@ class Rewriter {
 int64_t FastResults(const Module& module, const Schedule& schedule, int64_t fast) {
   int64_t count = 0;
   for (int32_t i = 0; i < std::ssize(module.instructions()); ++i) {
-    const HloInstructionProto& proto = *module.instruction(i).proto;
-    if (schedule.tick_of[i] == kNone || MovesNothing(proto) || IsAsynchronous(proto.opcode()))
+    if (schedule.tick_of[i] == kNone || MovesNothing(module.instruction(i)) ||
+        IsAsynchronous(module.opcode(i)))
       continue;
     for (const Array& array : module.arrays(i)) count += array.memory_space == fast ? 1 : 0;
   }

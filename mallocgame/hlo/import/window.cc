@@ -1,6 +1,5 @@
 #include "mallocgame/hlo/import/window.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -17,8 +16,8 @@ constexpr int64_t kSmallArrayBytes = 1 << 20;
 int64_t WindowBytes(const Module& module) {
   std::vector<int64_t> sizes;
   for (size_t i = 0; i < module.instructions().size(); ++i) {
-    const HloInstructionProto& proto = *module.instructions()[i].proto;
-    if (proto.opcode() == "bitcast" || proto.shape().element_type() == TUPLE) continue;
+    const HloInstruction& of = module.instructions()[i];
+    if (of.opcode == kBitcast || of.proto->shape().element_type() == TUPLE) continue;
     for (const Array& array : module.arrays(static_cast<int32_t>(i))) {
       if (array.size_bytes > kSmallArrayBytes) sizes.push_back(array.size_bytes);
     }

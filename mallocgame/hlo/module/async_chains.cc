@@ -1,7 +1,5 @@
 #include "mallocgame/hlo/module/async_chains.h"
 
-#include <string>
-
 #include "mallocgame/hlo/module/hlo.pb.h"
 
 namespace mallocgame::hlo {
@@ -9,7 +7,7 @@ namespace mallocgame::hlo {
 int32_t StartOfDone(const Module& module, int32_t done) {
   int32_t start = done;
   while (!module.operands(start).empty() &&
-         (start == done || module.instruction(start).proto->opcode() == "async-update")) {
+         (start == done || module.opcode(start) == kAsyncUpdate)) {
     start = module.operands(start)[0];
   }
   return start;
@@ -19,11 +17,10 @@ AsyncChains::AsyncChains(const Module& module)
     : start_(module.instructions().size(), kNone), given_before_(module.instructions().size(), 0) {
   // Operands come before their users, so the start of a chain comes first.
   for (int32_t i = 0; i < std::ssize(module.instructions()); ++i) {
-    const std::string& opcode = module.instruction(i).proto->opcode();
-    if (opcode == "async-start") {
+    const Opcode opcode = module.opcode(i);
+    if (opcode == kAsyncStart) {
       start_[i] = i;
-    } else if ((opcode == "async-update" || opcode == "async-done") &&
-               !module.operands(i).empty()) {
+    } else if ((opcode == kAsyncUpdate || opcode == kAsyncDone) && !module.operands(i).empty()) {
       const int32_t before = module.operands(i)[0];
       if (start_[before] == kNone) continue;
       const auto own = static_cast<int32_t>(module.operands(before).size());

@@ -20,9 +20,8 @@ namespace {
 // Whether what the instruction calls runs on the program's behalf at that place. Other callees,
 // such as fused computations and reducers, say what an instruction does, and may be shared.
 bool IsCallSite(const Module& module, int32_t instruction) {
-  const std::string& opcode = module.instruction(instruction).proto->opcode();
-  return opcode == "while" || opcode == "conditional" || opcode == "call" ||
-         opcode == "async-start";
+  const Opcode opcode = module.opcode(instruction);
+  return RunsComputations(opcode) || opcode == kAsyncStart;
 }
 
 template <class Function>

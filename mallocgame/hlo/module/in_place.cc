@@ -17,33 +17,33 @@ using Range = Module::ArrayRange;
 // How many operands, from the first on, an instruction updates. Each has one array, and is the
 // result of the same number.
 size_t UpdatedInOrder(const HloInstructionProto& proto) {
-  const std::string& opcode = proto.opcode();
-  if (opcode == "dynamic-update-slice" || opcode == "set-dimension-size") return 1;
+  const Opcode opcode = OpcodeOf(proto);
+  if (opcode == kDynamicUpdateSlice || opcode == kSetDimensionSize) return 1;
   // A scatter takes as many operands as it has results, then the indices, then as many updates.
-  if (opcode == "scatter") return proto.operand_ids_size() / 2;
-  if (opcode == "all-reduce-start") return proto.operand_ids_size();
+  if (opcode == kScatter) return proto.operand_ids_size() / 2;
+  if (opcode == kAllReduceStart) return proto.operand_ids_size();
   return 0;
 }
 
 // Whether the result, or element 1 of the result of a *-start, is the second operand.
 bool UpdatesSecond(const HloInstructionProto& proto) {
   return PermutesInPlace(proto) ||
-         (proto.opcode() == "ragged-all-to-all" && proto.operand_ids_size() > 1);
+         (proto.operand_ids_size() > 1 && OpcodeOf(proto) == kRaggedAllToAll);
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<InPlacePair>> InPlaceFinder::PairsOf(int32_t i) {
   Pairs pairs;
-  const std::string& opcode = module_.instruction(i).proto->opcode();
+  const Opcode opcode = module_.opcode(i);
   AddByOpcode(i, pairs);
-  if (opcode == "fusion") {
+  if (opcode == kFusion) {
     for (int32_t k = 0; k < module_.instruction(i).array_count; ++k) {
       if (const std::optional<InPlacePair> pair = FusedPair(i, k)) pairs.push_back(*pair);
     }
   }
   if (chains_.StartOf(i) != kNone) AddOfChain(i, pairs);
-  if (opcode != "async-start") MG_RETURN_IF_ERROR(AddDeclared(i, pairs));
+  if (opcode != kAsyncStart) MG_RETURN_IF_ERROR(AddDeclared(i, pairs));
   return pairs;
 }
 
@@ -81,7 +81,7 @@ void InPlaceFinder::AddByOpcode(int32_t i, Pairs& pairs) const {
     }
   } else if (UpdatesSecond(proto)) {
     Range result = {0, arrays(i)};
-    if (proto.opcode() == "collective-permute-start") {
+    if (module_.opcode(i) == kCollectivePermuteStart) {
       const absl::StatusOr<Range> element = module_.SubShape(i, {1});
       if (!element.ok()) return;
       result = *element;
@@ -96,7 +96,7 @@ void InPlaceFinder::AddByOpcode(int32_t i, Pairs& pairs) const {
 void InPlaceFinder::AddOfChain(int32_t i, Pairs& pairs) const {
   const int32_t start = chains_.StartOf(i);
   const absl::Span<const int32_t> operands = module_.operands(i);
-  const bool done = module_.instruction(i).proto->opcode() == "async-done";
+  const bool done = module_.opcode(i) == kAsyncDone;
   for (const auto& alias : module_.instruction(start).proto->output_operand_aliasing()) {
     std::vector<int64_t> output(alias.output_shape_index().begin(),
                                 alias.output_shape_index().end());
@@ -153,10 +153,9 @@ const std::vector<std::optional<InPlaceFinder::Place>>& InPlaceFinder::SourcesOf
 // a new array to it. So is what a nested fusion at the root only declares to be an update.
 std::optional<InPlaceFinder::Place> InPlaceFinder::Trace(Place root) {
   std::optional<Place> source = UpdatedBy(PassedOn(root), /*declared=*/false);
-  if (source && module_.instruction(source->instruction).proto->opcode() == "fusion")
+  if (source && module_.opcode(source->instruction) == kFusion)
     source = UpdatedBy(*source, /*declared=*/true);
-  if (!source || module_.instruction(source->instruction).proto->opcode() != "parameter")
-    return std::nullopt;
+  if (!source || module_.opcode(source->instruction) != kParameter) return std::nullopt;
   return source;
 }
 
@@ -165,7 +164,7 @@ std::optional<InPlaceFinder::Place> InPlaceFinder::Trace(Place root) {
 std::optional<InPlaceFinder::Place> InPlaceFinder::UpdatedBy(Place place, bool declared) {
   const int32_t i = place.instruction;
   Pairs pairs;
-  if (module_.instruction(i).proto->opcode() != "fusion") {
+  if (module_.opcode(i) != kFusion) {
     absl::StatusOr<Pairs> all = PairsOf(i);
     if (all.ok()) pairs = *std::move(all);
   } else if (const std::optional<InPlacePair> fused = FusedPair(i, place.array)) {
@@ -184,10 +183,8 @@ std::optional<InPlaceFinder::Place> InPlaceFinder::UpdatedBy(Place place, bool d
 // tuples, then through bitcasts of arrays. Operands come before users, so this ends.
 InPlaceFinder::Place InPlaceFinder::PassedOn(Place place) const {
   auto& [i, array] = place;
-  const auto opcode = [&]() -> const std::string& {
-    return module_.instruction(i).proto->opcode();
-  };
-  while (opcode() == "tuple") {
+  const auto opcode = [&] { return module_.opcode(i); };
+  while (opcode() == kTuple) {
     const absl::Span<const int32_t> operands = module_.operands(i);
     if (std::ssize(operands) != module_.instruction(i).element_count) return place;
     // the last element that begins at the array or before it
@@ -201,7 +198,7 @@ InPlaceFinder::Place InPlaceFinder::PassedOn(Place place) const {
     i = operands[k];
     array = inside;
   }
-  while (opcode() == "get-tuple-element" && module_.operands(i).size() == 1) {
+  while (opcode() == kGetTupleElement && module_.operands(i).size() == 1) {
     const int32_t tuple = module_.operands(i)[0];
     const absl::StatusOr<Range> element =
         module_.SubShape(tuple, {module_.instruction(i).proto->tuple_index()});
@@ -209,7 +206,7 @@ InPlaceFinder::Place InPlaceFinder::PassedOn(Place place) const {
     array += element->first;
     i = tuple;
   }
-  while (opcode() == "bitcast" && module_.operands(i).size() == 1 &&
+  while (opcode() == kBitcast && module_.operands(i).size() == 1 &&
          module_.instruction(module_.operands(i)[0]).array_count == 1) {
     i = module_.operands(i)[0];
   }

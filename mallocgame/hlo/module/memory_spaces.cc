@@ -64,7 +64,7 @@ class Spreader {
   HloInstructionProto* ParameterOf(const HloInstructionProto& fusion, int64_t number) {
     const HloComputationProto& fused = *computations_.at(fusion.called_computation_ids(0));
     for (const HloInstructionProto& instruction : fused.instructions()) {
-      if (instruction.opcode() == "parameter" && instruction.parameter_number() == number)
+      if (OpcodeOf(instruction) == kParameter && instruction.parameter_number() == number)
         return instructions_.at(instruction.id());
     }
     return nullptr;
@@ -74,7 +74,7 @@ class Spreader {
   }
 
   void SpreadInto(HloInstructionProto& fusion) {
-    if (fusion.opcode() != "fusion") return;
+    if (OpcodeOf(fusion) != kFusion) return;
     for (int k = 0; k < fusion.operand_ids_size(); ++k) {
       HloInstructionProto* const parameter = ParameterOf(fusion, k);
       if (parameter != nullptr)
@@ -108,17 +108,17 @@ class Spreader {
   using Left = std::vector<std::pair<HloInstructionProto*, int64_t>>;
 
   void AddDefinition(const HloInstructionProto& instruction, int64_t array, Left& left) {
-    if (instruction.opcode() == "tuple") {
+    if (OpcodeOf(instruction) == kTuple) {
       int element = 0;
       while (array >= ArrayCount(instruction.shape().tuple_shapes(element)))
         array -= ArrayCount(instruction.shape().tuple_shapes(element++));
       left.emplace_back(instructions_.at(instruction.operand_ids(element)), array);
-    } else if (instruction.opcode() == "get-tuple-element") {
+    } else if (OpcodeOf(instruction) == kGetTupleElement) {
       HloInstructionProto* const tuple = instructions_.at(instruction.operand_ids(0));
       left.emplace_back(tuple, array + ArraysBefore(tuple->shape(), instruction.tuple_index()));
-    } else if (instruction.opcode() == "fusion") {
+    } else if (OpcodeOf(instruction) == kFusion) {
       left.emplace_back(&RootOf(instruction), array);
-    } else if (instruction.opcode() == "dynamic-update-slice") {
+    } else if (OpcodeOf(instruction) == kDynamicUpdateSlice) {
       HloInstructionProto* const updated = instructions_.at(instruction.operand_ids(0));
       if (updated->custom_call_target() == "AllocateBuffer") left.emplace_back(updated, 0);
     }
@@ -126,14 +126,14 @@ class Spreader {
 
   void AddUser(const User& user, int64_t array, Left& left) {
     const HloInstructionProto& instruction = *user.instruction;
-    if (instruction.opcode() == "tuple") {
+    if (OpcodeOf(instruction) == kTuple) {
       left.emplace_back(user.instruction, array + ArraysBefore(instruction.shape(), user.operand));
-    } else if (instruction.opcode() == "get-tuple-element") {
+    } else if (OpcodeOf(instruction) == kGetTupleElement) {
       const ShapeProto& tuple = instructions_.at(instruction.operand_ids(0))->shape();
       const int64_t first = ArraysBefore(tuple, instruction.tuple_index());
       if (array >= first && array < first + ArrayCount(instruction.shape()))
         left.emplace_back(user.instruction, array - first);
-    } else if (instruction.opcode() == "fusion") {
+    } else if (OpcodeOf(instruction) == kFusion) {
       HloInstructionProto* const parameter = ParameterOf(instruction, user.operand);
       if (parameter != nullptr) left.emplace_back(parameter, array);
     }
@@ -152,7 +152,7 @@ class Spreader {
     ProgramShapeProto& shape = *computation.mutable_program_shape();
     for (const HloInstructionProto& instruction : computation.instructions()) {
       const int64_t number = instruction.parameter_number();
-      if (instruction.opcode() == "parameter" && number < shape.parameters_size())
+      if (OpcodeOf(instruction) == kParameter && number < shape.parameters_size())
         CopySpaces(instruction.shape(), *shape.mutable_parameters(static_cast<int>(number)));
     }
     CopySpaces(instructions_.at(computation.root_id())->shape(), *shape.mutable_result());

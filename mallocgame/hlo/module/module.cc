@@ -14,7 +14,6 @@
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/hlo/module/call_graph.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
-#include "mallocgame/hlo/module/opcodes.h"
 #include "mallocgame/hlo/module/proto_forms.h"
 #include "mallocgame/hlo/module/shape_size.h"
 
@@ -132,6 +131,7 @@ absl::Status Module::AddInstruction(const HloInstructionProto& proto, int32_t co
   }
   HloInstruction instruction;
   instruction.proto = &proto;
+  instruction.opcode = OpcodeOf(proto);
   instruction.computation = computation_index;
   instruction.first_operand = Size(operands_.size());
   instruction.operand_count = proto.operand_ids_size();
@@ -175,7 +175,7 @@ absl::Status Module::AddInstruction(const HloInstructionProto& proto, int32_t co
   added.array_count = Size(arrays_.size()) - added.first_array;
   added.element_count = Size(elements_.size()) - added.first_element;
 
-  if (proto.opcode() == "parameter") {
+  if (instruction.opcode == kParameter) {
     const int64_t number = proto.parameter_number();
     if (number < 0 || number >= computation.instruction_count) {
       return Invalid(Where(index), absl::StrCat("parameter number ", number));

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "mallocgame/hlo/module/opcodes.h"
 
 namespace google::protobuf {
 class Arena;
@@ -48,6 +49,7 @@ inline constexpr int64_t kMaxArrayBytes = int64_t{1} << 40;
 
 struct HloInstruction {
   const HloInstructionProto* proto = nullptr;
+  Opcode opcode = Opcode::kUnknown;
   int32_t computation = 0;  // index into Module::computations()
   int32_t first_operand = 0, operand_count = 0;
   int32_t first_called = 0, called_count = 0;
@@ -80,6 +82,7 @@ class Module {
   int32_t entry() const { return entry_; }
 
   const HloInstruction& instruction(int32_t i) const { return instructions_[i]; }
+  Opcode opcode(int32_t i) const { return instructions_[i].opcode; }
   const Computation& computation(int32_t c) const { return computations_[c]; }
   // The operands (as instructions), called computations and arrays of one instruction.
   absl::Span<const int32_t> operands(int32_t i) const;

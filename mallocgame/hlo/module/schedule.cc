@@ -51,10 +51,10 @@ class Flattener {
   }
 
   absl::Status Append(int32_t i, int32_t region) {
-    const std::string& opcode = module_.instruction(i).proto->opcode();
-    if (opcode == "while") return AppendLoop(i, region);
-    if (opcode == "call" || opcode == "conditional") {
-      const RegionKind kind = opcode == "call" ? RegionKind::kCall : RegionKind::kBranch;
+    const Opcode opcode = module_.opcode(i);
+    if (opcode == kWhile) return AppendLoop(i, region);
+    if (opcode == kCall || opcode == kConditional) {
+      const RegionKind kind = opcode == kCall ? RegionKind::kCall : RegionKind::kBranch;
       if (module_.called(i).empty()) return Bad(i, "it calls no computation");
       for (const int32_t called : module_.called(i))
         MG_RETURN_IF_ERROR(Visit(called, Inner(kind, region)));

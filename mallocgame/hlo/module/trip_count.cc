@@ -165,31 +165,31 @@ std::optional<int64_t> LiteralValue(const LiteralProto& literal) {
   }
 }
 
-std::optional<Int128> Combine(absl::string_view opcode, PrimitiveType type, int64_t a, int64_t b) {
+std::optional<Int128> Combine(Opcode opcode, PrimitiveType type, int64_t a, int64_t b) {
   const int bits = BitsOf(type);
   // XLA's results where C++ has none.
   const bool no_shift = b < 0 || b >= bits;
-  if (opcode == "minimum") return std::min(a, b);
-  if (opcode == "maximum") return std::max(a, b);
-  if (opcode == "and") return a & b;
-  if (opcode == "or") return a | b;
-  if (opcode == "xor") return a ^ b;
-  if (opcode == "divide") return b == 0 ? Int128{-1} : Int128{a} / b;
-  if (opcode == "remainder") return b == 0 ? Int128{a} : Int128{a} % b;
-  if (opcode == "shift-left") return no_shift ? Int128{0} : Int128{a} << b;
-  if (opcode == "shift-right-arithmetic") return Int128{a} >> (no_shift ? bits - 1 : b);
-  if (opcode == "shift-right-logical")
+  if (opcode == kMinimum) return std::min(a, b);
+  if (opcode == kMaximum) return std::max(a, b);
+  if (opcode == kAnd) return a & b;
+  if (opcode == kOr) return a | b;
+  if (opcode == kXor) return a ^ b;
+  if (opcode == kDivide) return b == 0 ? Int128{-1} : Int128{a} / b;
+  if (opcode == kRemainder) return b == 0 ? Int128{a} : Int128{a} % b;
+  if (opcode == kShiftLeft) return no_shift ? Int128{0} : Int128{a} << b;
+  if (opcode == kShiftRightArithmetic) return Int128{a} >> (no_shift ? bits - 1 : b);
+  if (opcode == kShiftRightLogical)
     return no_shift ? Int128{0} : (Int128{a} & ((Int128{1} << bits) - 1)) >> b;
   return std::nullopt;
 }
 
-bool PassesOn(absl::string_view opcode) {
-  return opcode == "bitcast" || opcode == "copy" || opcode == "convert" || opcode == "reshape" ||
-         opcode == "broadcast" || opcode == "opt-barrier" || opcode == "optimization-barrier";
+bool PassesOn(Opcode opcode) {
+  return opcode == kBitcast || opcode == kCopy || opcode == kConvert || opcode == kReshape ||
+         opcode == kBroadcast || opcode == kOptBarrier;
 }
 
 // Whether the value is what its one computation gives for its operands.
-bool IsComputed(absl::string_view opcode) { return opcode == "fusion" || opcode == "call"; }
+bool IsComputed(Opcode opcode) { return opcode == kFusion || opcode == kCall; }
 
 }  // namespace
 
@@ -250,11 +250,11 @@ std::optional<int32_t> TripCounter::Element(int32_t i, int64_t k) const {
     const HloInstructionProto& proto = *module_.instruction(i).proto;
     const absl::Span<const int32_t> operands = module_.operands(i);
     if (k == kWhole && proto.shape().element_type() != TUPLE) return i;
-    if (proto.opcode() == "tuple") {
+    if (module_.opcode(i) == kTuple) {
       if (k < 0 || k >= std::ssize(operands)) return std::nullopt;
       return operands[k];
     }
-    if (operands.size() != 1 || !PassesOn(proto.opcode())) return std::nullopt;
+    if (operands.size() != 1 || !PassesOn(module_.opcode(i))) return std::nullopt;
     i = operands[0];
   }
 }
@@ -263,10 +263,10 @@ std::vector<int32_t> TripCounter::SourcesOf(int32_t i) const {
   const HloInstructionProto& proto = *module_.instruction(i).proto;
   const absl::Span<const int32_t> operands = module_.operands(i);
   if (!IsScalar(proto.shape())) return {};
-  if (proto.opcode() != "get-tuple-element") return {operands.begin(), operands.end()};
+  if (module_.opcode(i) != kGetTupleElement) return {operands.begin(), operands.end()};
   if (operands.size() != 1) return {};
   if (const std::optional<int32_t> made = Element(operands[0], proto.tuple_index())) return {*made};
-  if (!IsComputed(module_.instruction(operands[0]).proto->opcode())) return {};
+  if (!IsComputed(module_.opcode(operands[0]))) return {};
   const absl::Span<const int32_t> given = module_.operands(operands[0]);
   return {given.begin(), given.end()};
 }
@@ -302,29 +302,31 @@ TripCounter::Value TripCounter::Evaluate(int32_t root, const ParameterValue& par
 TripCounter::Value TripCounter::Apply(int32_t i, const std::vector<Value>& values,
                                       const ParameterValue& parameter) {
   const HloInstructionProto& proto = *module_.instruction(i).proto;
-  const std::string& opcode = proto.opcode();
+  const Opcode opcode = module_.opcode(i);
   const absl::Span<const int32_t> operands = module_.operands(i);
   if (!IsScalar(proto.shape())) return std::nullopt;
   const ParameterValue argument = [&values](int64_t number, std::optional<int64_t> element) {
     if (element || number < 0 || number >= std::ssize(values)) return Value();
     return values[number];
   };
-  if (opcode == "get-tuple-element") {
+  if (opcode == kGetTupleElement) {
     if (operands.size() != 1) return std::nullopt;
     const int32_t tuple = operands[0];
     if (Element(tuple, proto.tuple_index())) return values[0];
     const HloInstructionProto& of = *module_.instruction(tuple).proto;
-    if (of.opcode() == "parameter") return parameter(of.parameter_number(), proto.tuple_index());
-    if (!IsComputed(of.opcode()) || module_.called(tuple).size() != 1) return std::nullopt;
+    if (module_.opcode(tuple) == kParameter)
+      return parameter(of.parameter_number(), proto.tuple_index());
+    if (!IsComputed(module_.opcode(tuple)) || module_.called(tuple).size() != 1)
+      return std::nullopt;
     const int32_t root = module_.computation(module_.called(tuple)[0]).root;
     const std::optional<int32_t> made = Element(root, proto.tuple_index());
     return made ? Evaluate(*made, argument) : Value();
   }
-  if (opcode == "parameter") return parameter(proto.parameter_number(), std::nullopt);
-  if (opcode == "constant") return Number::Of(LiteralValue(proto.literal()));
+  if (opcode == kParameter) return parameter(proto.parameter_number(), std::nullopt);
+  if (opcode == kConstant) return Number::Of(LiteralValue(proto.literal()));
   if (IsComputed(opcode) && module_.called(i).size() == 1)
     return Evaluate(module_.computation(module_.called(i)[0]).root, argument);
-  if (opcode == "select" && values.size() == 3) {
+  if (opcode == kSelect && values.size() == 3) {
     if (!values[0] || !values[0]->is_constant()) return std::nullopt;
     return values[0]->constant != 0 ? values[1] : values[2];
   }
@@ -336,27 +338,27 @@ TripCounter::Value TripCounter::Apply(int32_t i, const std::vector<Value>& value
   if (PassesOn(opcode)) {
     // What is not 0 becomes true, and a comparison becomes 0 or 1.
     const bool is_truth = a.direction != Direction::kUnset;
-    if (opcode == "convert" && (type == PRED || is_truth)) return std::nullopt;
+    if (opcode == kConvert && (type == PRED || is_truth)) return std::nullopt;
     result = a;
-  } else if (opcode == "negate") {
+  } else if (opcode == kNegate) {
     result = Number::Sum(Number{}, a, -1);
-  } else if (opcode == "not") {
+  } else if (opcode == kNot) {
     result = type == PRED ? Number::Negation(a) : Number::Sum(Number{.constant = -1}, a, -1);
   } else if (values.size() != 2 || !values[1]) {
     return std::nullopt;
-  } else if (const Number& b = *values[1]; opcode == "compare") {
+  } else if (const Number& b = *values[1]; opcode == kCompare) {
     result = Number::Compare(a, b, DirectionOf(proto.comparison_direction()));
-  } else if (opcode == "add" || opcode == "subtract") {
-    result = Number::Sum(a, b, opcode == "add" ? 1 : -1);
-  } else if (opcode == "multiply") {
+  } else if (opcode == kAdd || opcode == kSubtract) {
+    result = Number::Sum(a, b, opcode == kAdd ? 1 : -1);
+  } else if (opcode == kMultiply) {
     if (a.is_constant()) result = Number::Sum(Number{}, b, a.constant);
     if (!a.is_constant() && b.is_constant()) result = Number::Sum(Number{}, a, b.constant);
   } else if (a.is_constant() && b.is_constant()) {
     const std::optional<Int128> combined = Combine(opcode, type, a.constant, b.constant);
     if (combined) result = Number::Of(Wrapped(*combined, type));
-  } else if (type == PRED && (opcode == "and" || opcode == "or")) {
+  } else if (type == PRED && (opcode == kAnd || opcode == kOr)) {
     // Where one of two truth values is no matter, the other is the result.
-    const int64_t neutral = opcode == "and" ? 1 : 0;
+    const int64_t neutral = opcode == kAnd ? 1 : 0;
     if (a.is_constant()) result = a.constant == neutral ? b : a;
     if (b.is_constant()) result = b.constant == neutral ? a : b;
   }

@@ -1,7 +1,6 @@
 #include "mallocgame/hlo/module/value_flow.h"
 
 #include <map>
-#include <string>
 
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/opcodes.h"
@@ -10,9 +9,9 @@ namespace mallocgame::hlo {
 namespace {
 
 bool HandsOperandOn(const HloInstructionProto& proto) {
-  const std::string& opcode = proto.opcode();
-  return opcode == "bitcast" || opcode == "opt-barrier" || opcode == "domain" ||
-         opcode == "add-dependency" || IsPlacementHint(proto);
+  const Opcode opcode = OpcodeOf(proto);
+  return opcode == kBitcast || opcode == kOptBarrier || opcode == kDomain ||
+         opcode == kAddDependency || IsPlacementHint(proto);
 }
 
 }  // namespace
@@ -39,24 +38,24 @@ int32_t ValueFlow::ValueOf(int32_t array) const {
 
 void ValueFlow::Visit(int32_t i) {
   const HloInstruction& instruction = module_.instruction(i);
-  const std::string& opcode = instruction.proto->opcode();
+  const Opcode opcode = instruction.opcode;
   int32_t next = instruction.first_array;
   const auto hand_on = [&](int32_t first, int32_t count) {
     for (int32_t k = 0; k < count; ++k) before_[next++] = first + k;
   };
-  if (opcode == "tuple") {
+  if (opcode == kTuple) {
     for (const int32_t operand : module_.operands(i)) {
       hand_on(module_.instruction(operand).first_array, module_.instruction(operand).array_count);
     }
-  } else if (opcode == "get-tuple-element") {
+  } else if (opcode == kGetTupleElement) {
     const int32_t tuple = module_.operands(i)[0];
     const auto range = module_.SubShape(tuple, {instruction.proto->tuple_index()});
     if (range.ok()) hand_on(module_.instruction(tuple).first_array + range->first, range->count);
   } else if (HandsOperandOn(*instruction.proto)) {
     hand_on(module_.instruction(module_.operands(i)[0]).first_array, instruction.array_count);
-  } else if (opcode == "while") {
+  } else if (opcode == kWhile) {
     VisitLoop(i);
-  } else if (opcode == "conditional") {
+  } else if (opcode == kConditional) {
     VisitBranches(i);
   }
 }

@@ -85,7 +85,7 @@ class FusedSpaces {
   void Follow(HloInstructionProto& caller) {
     for (int k = 0; k < caller.operand_ids_size(); ++k)
       FollowOperand(caller, k, *instructions_[caller.operand_ids(k)]->mutable_shape());
-    if (caller.opcode() != "fusion") return;
+    if (OpcodeOf(caller) != kFusion) return;
     for (const ArrayAt& array : IndexedArrays(*caller.mutable_shape()))
       Mark(Root(caller), array.index, array.shape->layout().memory_space());
   }
@@ -100,14 +100,14 @@ class FusedSpaces {
   HloInstructionProto* Parameter(const HloInstructionProto& fusion, int64_t number) {
     HloComputationProto& fused = *computations_[fusion.called_computation_ids(0)];
     for (HloInstructionProto& instruction : *fused.mutable_instructions()) {
-      if (instruction.opcode() == "parameter" && instruction.parameter_number() == number)
+      if (OpcodeOf(instruction) == kParameter && instruction.parameter_number() == number)
         return &instruction;
     }
     return nullptr;
   }
 
   void FollowOperand(HloInstructionProto& caller, int64_t number, ShapeProto& shape) {
-    if (caller.opcode() != "fusion") return;
+    if (OpcodeOf(caller) != kFusion) return;
     HloInstructionProto* const parameter = Parameter(caller, number);
     if (parameter == nullptr) return;
     for (const ArrayAt& array : IndexedArrays(shape))
@@ -136,29 +136,29 @@ class FusedSpaces {
   using Open = std::vector<std::pair<HloInstructionProto*, Index>>;
 
   void AddSources(const HloInstructionProto& of, const Index& index, Open& open) {
-    if (of.opcode() == "tuple" && !index.empty()) {
+    if (OpcodeOf(of) == kTuple && !index.empty()) {
       HloInstructionProto* const element =
           instructions_[of.operand_ids(static_cast<int>(index[0]))];
       open.emplace_back(element, Index(index.begin() + 1, index.end()));
-    } else if (of.opcode() == "get-tuple-element") {
+    } else if (OpcodeOf(of) == kGetTupleElement) {
       Index whole = {of.tuple_index()};
       whole.insert(whole.end(), index.begin(), index.end());
       open.emplace_back(instructions_[of.operand_ids(0)], std::move(whole));
-    } else if (of.opcode() == "fusion") {
+    } else if (OpcodeOf(of) == kFusion) {
       open.emplace_back(&Root(of), index);
     }
   }
 
   void AddUsers(const HloInstructionProto& of, const Index& index, Open& open) {
     for (const auto& [user, operand] : users_[of.id()]) {
-      if (user->opcode() == "tuple") {
+      if (OpcodeOf(*user) == kTuple) {
         Index element = {operand};
         element.insert(element.end(), index.begin(), index.end());
         open.emplace_back(user, std::move(element));
-      } else if (user->opcode() == "get-tuple-element") {
+      } else if (OpcodeOf(*user) == kGetTupleElement) {
         if (!index.empty() && index[0] == user->tuple_index())
           open.emplace_back(user, Index(index.begin() + 1, index.end()));
-      } else if (user->opcode() == "fusion") {
+      } else if (OpcodeOf(*user) == kFusion) {
         HloInstructionProto* const parameter = Parameter(*user, operand);
         if (parameter != nullptr) open.emplace_back(parameter, index);
       }
@@ -205,15 +205,15 @@ class Editor {
     root_ = *found->second;
     for (const int64_t operand : root_.operand_ids()) {
       const HloInstructionProto* const bitcast = by_id[operand];
-      has_bitcasts_ = bitcast == nullptr || bitcast->opcode() != "parameter";
+      has_bitcasts_ = bitcast == nullptr || OpcodeOf(*bitcast) != kParameter;
       if (!has_bitcasts_) {
         bitcasts_.push_back(*bitcast);
         sources_.push_back(*bitcast);
         continue;
       }
-      if (bitcast == nullptr || bitcast->opcode() != "bitcast" ||
+      if (bitcast == nullptr || OpcodeOf(*bitcast) != kBitcast ||
           bitcast->operand_ids_size() != 1 || by_id[bitcast->operand_ids(0)] == nullptr ||
-          by_id[bitcast->operand_ids(0)]->opcode() != "parameter") {
+          OpcodeOf(*by_id[bitcast->operand_ids(0)]) != kParameter) {
         return Invalid(absl::StrCat("operand ", bitcasts_.size(),
                                     " of its root is not a bitcast of a parameter"));
       }
@@ -355,7 +355,7 @@ class Editor {
       while (shape.parameters_size() < std::ssize(parameters_) && &computation == entry_)
         shape.add_parameters();
       for (const HloInstructionProto& instruction : computation.instructions()) {
-        if (instruction.opcode() == "parameter" &&
+        if (OpcodeOf(instruction) == kParameter &&
             instruction.parameter_number() < shape.parameters_size()) {
           *shape.mutable_parameters(static_cast<int>(instruction.parameter_number())) =
               instruction.shape();

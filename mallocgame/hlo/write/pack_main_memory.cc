@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/import/dataflow.h"
@@ -99,7 +98,7 @@ class Places {
       if (IsHandedOver(user)) always();
       life.Add(schedule_.tick_of[user], schedule_.tick_of[user]);
       // A start's table is that of all its transfer.
-      if (module_->instruction(user).proto->opcode() == "async-update") always();
+      if (module_->opcode(user) == kAsyncUpdate) always();
     }
     if (own.root == i) always();
     return life;
@@ -121,8 +120,8 @@ class Places {
 
  private:
   bool IsHandedOver(int32_t i) const {
-    const std::string& opcode = module_->instruction(i).proto->opcode();
-    return opcode == "while" || opcode == "conditional" || opcode == "call" || opcode == "tuple";
+    const Opcode opcode = module_->opcode(i);
+    return RunsComputations(opcode) || opcode == kTuple;
   }
 
   // What a loop carries has one place before it, in it and behind it, its tables too.
@@ -168,14 +167,13 @@ class Places {
   void ForEachTouch(const Function& function) const {
     for (Tick tick = 0; tick <= last(); ++tick) {
       const int32_t i = schedule_.ticks[tick].instruction;
-      const HloInstructionProto& proto = *module_->instruction(i).proto;
-      const std::string& opcode = proto.opcode();
-      if (opcode == "bitcast" || opcode == "get-tuple-element" || opcode == "tuple" ||
-          opcode == "parameter") {
+      const Opcode opcode = module_->opcode(i);
+      if (opcode == kBitcast || opcode == kGetTupleElement || opcode == kTuple ||
+          opcode == kParameter) {
         continue;
       }
       // It has no content before something is written to it.
-      if (SetsStorageAside(proto)) continue;
+      if (SetsStorageAside(*module_->instruction(i).proto)) continue;
       const auto touch = [&](int32_t instruction) {
         const HloInstruction& one = module_->instruction(instruction);
         for (int32_t k = 0; k < one.array_count; ++k) function(set_of_[one.first_array + k], tick);

@@ -1,7 +1,6 @@
 #include "mallocgame/hlo/write/placed_values.h"
 
 #include <algorithm>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
@@ -18,9 +17,9 @@ PlacedValues::PlacedValues(const Module& module, const ValueFlow& flow, ModuleDr
 
 bool PlacedValues::IsEmittedWhenWanted(int32_t i) const {
   const HloInstructionProto& proto = *module_.instruction(i).proto;
-  const std::string& opcode = proto.opcode();
-  return opcode == "tuple" || opcode == "get-tuple-element" || opcode == "constant" ||
-         opcode == "opt-barrier" || Recasts(module_, i) || SetsStorageAside(proto);
+  const Opcode opcode = module_.opcode(i);
+  return opcode == kTuple || opcode == kGetTupleElement || opcode == kConstant ||
+         opcode == kOptBarrier || Recasts(module_, i) || SetsStorageAside(proto);
 }
 
 void PlacedValues::SetSpace(ShapeProto& array, int32_t location) const {
@@ -70,7 +69,7 @@ absl::StatusOr<int32_t> PlacedValues::ArrayAt(int32_t array, int32_t location) {
   };
   if (is_own(array)) return ValueAt(array, location, kNone);
   if (Recasts(module_, i)) return RecastAt(i, location);
-  const bool is_element = module_.instruction(i).proto->opcode() == "get-tuple-element" &&
+  const bool is_element = module_.opcode(i) == kGetTupleElement &&
                           module_.instruction(i).proto->shape().element_type() != TUPLE;
   if (is_element && is_own(before)) return ValueAt(before, location, i);
   return ArrayAt(before, location);
@@ -169,7 +168,7 @@ absl::StatusOr<int32_t> PlacedValues::ResultAt(int32_t i, absl::Span<const int32
   for (const auto& [there, own] : known) {
     if (std::equal(there.begin(), there.end(), locations.begin())) return own;
   }
-  const bool groups = module_.instruction(i).proto->opcode() == "tuple";
+  const bool groups = module_.opcode(i) == kTuple;
   int32_t next = 0;
   MG_ASSIGN_OR_RETURN(const int32_t own,
                       groups ? TupleAt(i, locations)

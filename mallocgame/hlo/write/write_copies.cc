@@ -1,7 +1,6 @@
 #include "mallocgame/hlo/write/write_copies.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -254,8 +253,7 @@ const ShapeProto& CopyWriter::ShapeOf(int32_t value) const {
 }
 
 bool CopyWriter::SlicesOperand(const PlanTransfer& transfer) const {
-  return transfer.replaces >= 0 &&
-         module_.instruction(ReplacedBy(transfer)).proto->opcode() == "slice";
+  return transfer.replaces >= 0 && module_.opcode(ReplacedBy(transfer)) == kSlice;
 }
 
 // Finds the value that the transfer copies, and cuts it, when its first piece begins.

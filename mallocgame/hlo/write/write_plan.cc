@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -29,11 +28,9 @@ namespace {
 
 // Whether the result holds what another instruction goes on with, so that nothing may take it
 // apart.
-bool BeginsTransfer(const HloInstructionProto& proto) {
-  const std::string& opcode = proto.opcode();
-  return proto.shape().element_type() == TUPLE &&
-         (absl::EndsWith(opcode, "-start") || opcode == "async-update" || opcode == "send" ||
-          opcode == "recv");
+bool GoesOn(const HloInstruction& instruction) {
+  return instruction.proto->shape().element_type() == TUPLE &&
+         (BeginsTransfer(instruction.opcode) || instruction.opcode == kAsyncUpdate);
 }
 
 }  // namespace
@@ -53,8 +50,7 @@ PlanWriter::PlanWriter(const Program& program, const Plan& plan, const Module& m
 absl::Status PlanWriter::Run() {
   const Computation& entry = module_.computation(module_.entry());
   for (const int32_t i : entry.schedule) {
-    if (module_.instruction(i).proto->opcode() == "parameter")
-      EmitParameter(i, Locations(ArrayCount(i), kMainMemory));
+    if (module_.opcode(i) == kParameter) EmitParameter(i, Locations(ArrayCount(i), kMainMemory));
   }
   MG_RETURN_IF_ERROR(copies_.BeginPreloads());
   const Locations result(ArrayCount(entry.root), kMainMemory);
@@ -79,15 +75,15 @@ absl::StatusOr<Locations> PlanWriter::WriteComputation(int32_t c, const Location
   const Computation& computation = module_.computation(c);
   // Constants have a value before their places in the schedule, and copies of them may begin there.
   for (const int32_t i : computation.schedule) {
-    if (module_.instruction(i).proto->opcode() == "constant") Renew(FirstArray(i));
+    if (module_.opcode(i) == kConstant) Renew(FirstArray(i));
   }
   for (const int32_t i : computation.schedule) {
-    const std::string& opcode = module_.instruction(i).proto->opcode();
-    if (opcode == "while") {
+    const Opcode opcode = module_.opcode(i);
+    if (opcode == kWhile) {
       MG_RETURN_IF_ERROR(WriteLoop(i));
-    } else if (opcode == "conditional") {
+    } else if (opcode == kConditional) {
       MG_RETURN_IF_ERROR(WriteBranches(i));
-    } else if (opcode == "call") {
+    } else if (opcode == kCall) {
       MG_RETURN_IF_ERROR(WriteCall(i));
     } else {
       MG_RETURN_IF_ERROR(copies_.At(tick_, c));
@@ -128,7 +124,7 @@ void PlanWriter::SetOperand(int32_t i, size_t k, int32_t operand) {
 }
 
 absl::Status PlanWriter::WriteInstruction(int32_t i) {
-  if (module_.instruction(i).proto->opcode() == "parameter") return absl::OkStatus();
+  if (module_.opcode(i) == kParameter) return absl::OkStatus();
   if (values_.IsEmittedWhenWanted(i)) {
     if (ArrayCount(i) > 0 && flow_.Before(FirstArray(i)) == kNone) Renew(FirstArray(i));
     return absl::OkStatus();
@@ -154,7 +150,7 @@ absl::Status PlanWriter::WriteInstruction(int32_t i) {
 // where they are: what such a fusion updates is in the plan's place too, or the plan can't be
 // carried out.
 absl::Status PlanWriter::GoOnWithTransfer(int32_t i, const std::vector<bool>& hands_on) {
-  if (module_.instruction(i).proto->opcode() != "fusion") return absl::OkStatus();
+  if (module_.opcode(i) != kFusion) return absl::OkStatus();
   if (BeginsCollectiveFusion(module_, i)) {
     for (int32_t k = 0; k < ArrayCount(i); ++k) is_moving_[FirstArray(i) + k] = true;
     return absl::OkStatus();
@@ -183,7 +179,7 @@ absl::Status PlanWriter::GoOnWithTransfer(int32_t i, const std::vector<bool>& ha
 absl::Status PlanWriter::WriteOperands(int32_t i) {
   for (size_t k = 0; k < module_.operands(i).size(); ++k) {
     const int32_t operand = module_.operands(i)[k];
-    if (BeginsTransfer(*module_.instruction(operand).proto)) {
+    if (GoesOn(module_.instruction(operand))) {
       for (int32_t n = 0; n < ArrayCount(operand); ++n)
         MG_RETURN_IF_ERROR(CheckHeld(i, FirstArray(operand) + n));
       continue;
@@ -211,7 +207,7 @@ absl::Status PlanWriter::CheckHeld(int32_t i, int32_t array) {
 
 // The result of a transfer lies where its start has put it.
 absl::Status PlanWriter::CheckDone(int32_t i) {
-  if (!EndsCollective(module_.instruction(i).proto->opcode())) return absl::OkStatus();
+  if (!EndsCollective(module_.opcode(i))) return absl::OkStatus();
   const int32_t start = module_.operands(i)[0];
   const std::optional<HandedOver> handed = HandedOverBy(module_, start);
   for (int32_t k = 0; handed && k < ArrayCount(i); ++k) {
