@@ -32,10 +32,16 @@ std::unique_ptr<PlacedModule> ReadPlacedModule(const py::bytes& module,
 InstructionPlacement MakePlacement(std::vector<std::vector<int64_t>> operands,
                                    std::vector<int64_t> results, std::vector<int64_t> values,
                                    const std::vector<Shared>& shared, std::string backend_config,
-                                   int64_t channel_id) {
-  InstructionPlacement placement{std::move(operands),       std::move(results),
-                                 std::move(values),         {},
-                                 std::move(backend_config), channel_id};
+                                   int64_t channel_id,
+                                   const std::vector<py::bytes>& frontend_attributes) {
+  InstructionPlacement placement{std::move(operands),
+                                 std::move(results),
+                                 std::move(values),
+                                 {},
+                                 std::move(backend_config),
+                                 channel_id,
+                                 {}};
+  placement.frontend_attributes.assign(frontend_attributes.begin(), frontend_attributes.end());
   for (const auto& [operand, operand_array, result_array] : shared)
     placement.shared.push_back({operand, operand_array, result_array});
   return placement;
@@ -64,7 +70,8 @@ void BindIsolated(py::module_& module) {
       "of other instructions that are lowered alike.")
       .def(py::init(&MakePlacement), py::kw_only(), py::arg("operands"), py::arg("results"),
            py::arg("values"), py::arg("shared") = std::vector<Shared>(),
-           py::arg("backend_config") = "", py::arg("channel_id") = 0)
+           py::arg("backend_config") = "", py::arg("channel_id") = 0,
+           py::arg("frontend_attributes") = std::vector<py::bytes>())
       .def_readonly("operands", &InstructionPlacement::operands)
       .def_readonly("results", &InstructionPlacement::results)
       .def_readonly("values", &InstructionPlacement::values)
@@ -72,7 +79,11 @@ void BindIsolated(py::module_& module) {
       .def_property_readonly(
           "backend_config",
           [](const InstructionPlacement& placement) { return py::bytes(placement.backend_config); })
-      .def_readonly("channel_id", &InstructionPlacement::channel_id);
+      .def_readonly("channel_id", &InstructionPlacement::channel_id)
+      .def_property_readonly("frontend_attributes", [](const InstructionPlacement& placement) {
+        return std::vector<py::bytes>(placement.frontend_attributes.begin(),
+                                      placement.frontend_attributes.end());
+      });
   py::class_<PlacedModule>(module, "PlacedModule",
                            "A scheduled module with its buffer assignment, read for the placements "
                            "of its instructions.")

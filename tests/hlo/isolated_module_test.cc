@@ -60,7 +60,7 @@ const std::vector<std::string> kOneParameter = {"ISOLATED_PARAM__0", "ISOLATED_O
                                                 "ISOLATED_OPERAND__1", "ISOLATED__"};
 
 TEST_CASE("an isolated module has the spaces of its placement everywhere") {
-  const auto proto = Placed(Isolated(false), {{{1}, {0}}, {1}, {0, 1}, {{0, 0, 0}}, "", 0});
+  const auto proto = Placed(Isolated(false), {{{1}, {0}}, {1}, {0, 1}, {{0, 0, 0}}, "", 0, {}});
   CHECK(proto.hlo_module().name() == "isolated_hlo.add");
   CHECK(Names(proto) == kTwoParameters);
   const HloComputationProto& entry = proto.hlo_module().computations(0);
@@ -84,30 +84,63 @@ TEST_CASE("an isolated module has the spaces of its placement everywhere") {
 }
 
 TEST_CASE("operands that are one value have one parameter while they lie in one space") {
-  CHECK(Names(Placed(Isolated(true), {{{0}, {1}}, {0}, {0, 0}, {}, "", 0})) == kTwoParameters);
-  CHECK(Names(Placed(Isolated(false), {{{1}, {1}}, {0}, {0, 0}, {}, "", 0})) == kOneParameter);
-  CHECK(Names(Placed(Isolated(false), {{{1}, {1}}, {0}, {0, 1}, {}, "", 0})) == kTwoParameters);
+  CHECK(Names(Placed(Isolated(true), {{{0}, {1}}, {0}, {0, 0}, {}, "", 0, {}})) == kTwoParameters);
+  CHECK(Names(Placed(Isolated(false), {{{1}, {1}}, {0}, {0, 0}, {}, "", 0, {}})) == kOneParameter);
+  CHECK(Names(Placed(Isolated(false), {{{1}, {1}}, {0}, {0, 1}, {}, "", 0, {}})) == kTwoParameters);
 }
 
 TEST_CASE("so do operands in one list of the backend_config that the instruction has") {
-  CHECK(Names(Placed(Isolated(false), {{{1}, {1}}, {0}, {0, 1}, {}, kOneList, 0})) ==
+  CHECK(Names(Placed(Isolated(false), {{{1}, {1}}, {0}, {0, 1}, {}, kOneList, 0, {}})) ==
         kOneParameter);
-  CHECK(Names(Placed(Isolated(true, kOneList), {{{1}, {1}}, {0}, {0, 1}, {}, "{}", 0})) ==
+  CHECK(Names(Placed(Isolated(true, kOneList), {{{1}, {1}}, {0}, {0, 1}, {}, "{}", 0, {}})) ==
         kTwoParameters);
-  const auto proto =
-      Placed(Isolated(true, kOneList), {{{0}, {0}}, {0}, {0, 1}, {{0, 0, 0}, {1, 0, 0}}, "", 7});
+  const auto proto = Placed(Isolated(true, kOneList),
+                            {{{0}, {0}}, {0}, {0, 1}, {{0, 0, 0}, {1, 0, 0}}, "", 7, {}});
   CHECK(proto.hlo_module().input_output_alias().entries_size() == 1);
   CHECK(proto.hlo_module().computations(0).instructions(3).channel_id() == 7);
+}
+
+TEST_CASE("it has the frontend attributes of its instruction and of all that this calls") {
+  const auto modules = [](const std::string& of_root, const std::string& of_fused) {
+    const auto attributes = [](const std::string& of) {
+      return "frontend_attributes: '" + of + "'";
+    };
+    ModuleText m;
+    m.Computation("fused", /*fused=*/true)
+        .Add("a = f32[8] parameter()")
+        .Add("b = f32[8] negate(a)", attributes(of_fused));
+    m.Computation("main")
+        .Add("p = f32[8] parameter()")
+        .Add("q = f32[8] bitcast(p)")
+        .Add("r = f32[8] fusion(q)", "fusion_kind: 'kLoop' " + attributes(of_root), {"fused"});
+    m.Place("p", {}, 4096, 0);
+    return m;
+  };
+  HloProto own = modules("root", "fused").proto();
+  const auto placed = PlacedModule::Read(own.hlo_module().SerializeAsString(),
+                                         own.buffer_assignment().SerializeAsString());
+  REQUIRE(placed.ok());
+  auto placement = placed->PlacementOf({"r"});
+  REQUIRE(placement.ok());
+  CHECK(placement->frontend_attributes == std::vector<std::string>{"root", "", "fused"});
+  HloModuleProtoWithConfig other;
+  *other.mutable_hlo_module() = modules("first", "").proto().hlo_module();
+  other.mutable_config()->mutable_entry_computation_layout();
+  const auto proto = Placed(other.SerializeAsString(), *placement);
+  CHECK(proto.hlo_module().computations(0).instructions(1).frontend_attributes() == "fused");
+  CHECK(proto.hlo_module().computations(1).instructions(2).frontend_attributes() == "root");
+  placement->frontend_attributes.pop_back();
+  CHECK_FALSE(PlaceIsolatedModule(other.SerializeAsString(), *placement, "m").ok());
 }
 
 TEST_CASE("what is no placement of the module is refused") {
   const auto message = [](const InstructionPlacement& placement) {
     return std::string(PlaceIsolatedModule(Isolated(false), placement, "m").status().message());
   };
-  CHECK(absl::StrContains(message({{{0}}, {0}, {0}, {}, "", 0}), "has 2 operands"));
-  CHECK(absl::StrContains(message({{{0}, {0, 0}}, {0}, {0, 1}, {}, "", 0}), "operand 1"));
-  CHECK(absl::StrContains(message({{{0}, {0}}, {0}, {0, 1}, {{2, 0, 0}}, "", 0}), "none of"));
-  CHECK(absl::StrContains(message({{{1}, {0}}, {0}, {0, 1}, {{0, 0, 0}}, "", 0}),
+  CHECK(absl::StrContains(message({{{0}}, {0}, {0}, {}, "", 0, {}}), "has 2 operands"));
+  CHECK(absl::StrContains(message({{{0}, {0, 0}}, {0}, {0, 1}, {}, "", 0, {}}), "operand 1"));
+  CHECK(absl::StrContains(message({{{0}, {0}}, {0}, {0, 1}, {{2, 0, 0}}, "", 0, {}}), "none of"));
+  CHECK(absl::StrContains(message({{{1}, {0}}, {0}, {0, 1}, {{0, 0, 0}}, "", 0, {}}),
                           "another memory space"));
   CHECK_FALSE(PlaceIsolatedModule("damaged", {}, "m").ok());
 }

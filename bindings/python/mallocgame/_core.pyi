@@ -1064,8 +1064,9 @@ class InstructionPlacement:
     operands: the memory spaces of each operand's arrays, depth first; results: those of the result.
     values: by operand, the first operand that is the same value. shared: (operand, array of it,
     array of the result) that lie in the same bytes; not in the hash, but in the code, so that what
-    is kept by hash is kept by these too. backend_config, channel_id: those of the instruction in
-    its scheduled module; empty and 0 leave those of the isolated module.
+    is kept by hash is kept by these too. backend_config, channel_id, frontend_attributes: those of
+    the instruction in its scheduled module, the last also of all that it calls; empty and 0 leave
+    those of the isolated module.
     """
 
     def __init__(
@@ -1077,6 +1078,7 @@ class InstructionPlacement:
         shared: list[tuple[int, int, int]] = ...,
         backend_config: bytes = ...,
         channel_id: int = ...,
+        frontend_attributes: list[bytes] = ...,
     ) -> None:
         """Describes a placement, as PlacedModule.placement() does."""
     @property
@@ -1097,6 +1099,9 @@ class InstructionPlacement:
     @property
     def channel_id(self) -> int:
         """Of the instruction in its scheduled module; 0: that of the isolated one."""
+    @property
+    def frontend_attributes(self) -> list[bytes]:
+        """Of the instruction and of all that it calls; empty: those of the isolated one."""
 
 class PlacedModule:
     """A scheduled module with its buffer assignment: where the arrays of each instruction lie."""

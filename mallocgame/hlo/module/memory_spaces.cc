@@ -120,7 +120,8 @@ class Spreader {
       left.emplace_back(&RootOf(instruction), array);
     } else if (OpcodeOf(instruction) == kDynamicUpdateSlice) {
       HloInstructionProto* const updated = instructions_.at(instruction.operand_ids(0));
-      if (updated->custom_call_target() == "AllocateBuffer") left.emplace_back(updated, 0);
+      // A parameter has the space of its operand outside.
+      if (OpcodeOf(*updated) != kParameter) left.emplace_back(updated, 0);
     }
   }
 

@@ -25,7 +25,7 @@ std::vector<int64_t> IndexOfArray(const ShapeProto& whole, int64_t k);
 
 // Marks what follows from the shapes of operands and results: parameters and roots of fused
 // computations, what hands them on inside by tuples and nested fusions (not by bitcasts, as XLA
-// does it), the bytes that are allocated there to be updated, and the program shapes of all
+// does it), what a dynamic-update-slice makes inside to be updated, and the program shapes of all
 // computations but the entry.
 void SpreadMemorySpaces(HloModuleProto& module);
 

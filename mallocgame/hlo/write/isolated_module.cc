@@ -16,6 +16,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/module/backend_config.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
+#include "mallocgame/hlo/module/memory_spaces.h"
 #include "mallocgame/hlo/module/module.h"
 #include "mallocgame/hlo/module/proto_forms.h"
 #include "nlohmann/json.hpp"
@@ -65,127 +66,24 @@ absl::Status SetSpaces(absl::Span<const int64_t> spaces, absl::string_view of, S
   return absl::OkStatus();
 }
 
-// Sets the memory spaces of what a fused computation takes and gives, and of all that hands these
-// arrays on inside: tuples, their elements, and fusions in it. A bitcast has a layout of its own.
-class FusedSpaces {
- public:
-  explicit FusedSpaces(HloModuleProto& module) {
-    for (HloComputationProto& computation : *module.mutable_computations()) {
-      computations_[computation.id()] = &computation;
-      for (HloInstructionProto& instruction : *computation.mutable_instructions())
-        instructions_[instruction.id()] = &instruction;
-      for (HloInstructionProto& instruction : *computation.mutable_instructions()) {
-        for (int k = 0; k < instruction.operand_ids_size(); ++k)
-          users_[instruction.operand_ids(k)].emplace_back(&instruction, k);
-      }
-    }
-  }
-
-  // Of what `caller` calls if it is a fusion.
-  void Follow(HloInstructionProto& caller) {
-    for (int k = 0; k < caller.operand_ids_size(); ++k)
-      FollowOperand(caller, k, *instructions_[caller.operand_ids(k)]->mutable_shape());
-    if (OpcodeOf(caller) != kFusion) return;
-    for (const ArrayAt& array : IndexedArrays(*caller.mutable_shape()))
-      Mark(Root(caller), array.index, array.shape->layout().memory_space());
-  }
-
- private:
-  using Index = std::vector<int64_t>;
-
-  HloInstructionProto& Root(const HloInstructionProto& fusion) {
-    return *instructions_[computations_[fusion.called_computation_ids(0)]->root_id()];
-  }
-
-  HloInstructionProto* Parameter(const HloInstructionProto& fusion, int64_t number) {
-    HloComputationProto& fused = *computations_[fusion.called_computation_ids(0)];
-    for (HloInstructionProto& instruction : *fused.mutable_instructions()) {
-      if (OpcodeOf(instruction) == kParameter && instruction.parameter_number() == number)
-        return &instruction;
-    }
-    return nullptr;
-  }
-
-  void FollowOperand(HloInstructionProto& caller, int64_t number, ShapeProto& shape) {
-    if (OpcodeOf(caller) != kFusion) return;
-    HloInstructionProto* const parameter = Parameter(caller, number);
-    if (parameter == nullptr) return;
-    for (const ArrayAt& array : IndexedArrays(shape))
-      Mark(*parameter, array.index, array.shape->layout().memory_space());
-  }
-
-  void Mark(HloInstructionProto& from, const Index& at, int64_t space) {
-    std::vector<std::pair<HloInstructionProto*, Index>> open = {{&from, at}};
-    absl::flat_hash_set<std::pair<int64_t, Index>> seen;
-    while (!open.empty()) {
-      auto [instruction, index] = std::move(open.back());
-      open.pop_back();
-      if (!seen.emplace(instruction->id(), index).second) continue;
-      ShapeProto* shape = instruction->mutable_shape();
-      for (const int64_t k : index) {
-        if (k >= shape->tuple_shapes_size()) break;
-        shape = shape->mutable_tuple_shapes(static_cast<int>(k));
-      }
-      if (shape->element_type() == TUPLE) continue;
-      shape->mutable_layout()->set_memory_space(space);
-      AddSources(*instruction, index, open);
-      AddUsers(*instruction, index, open);
-    }
-  }
-
-  using Open = std::vector<std::pair<HloInstructionProto*, Index>>;
-
-  void AddSources(const HloInstructionProto& of, const Index& index, Open& open) {
-    if (OpcodeOf(of) == kTuple && !index.empty()) {
-      HloInstructionProto* const element =
-          instructions_[of.operand_ids(static_cast<int>(index[0]))];
-      open.emplace_back(element, Index(index.begin() + 1, index.end()));
-    } else if (OpcodeOf(of) == kGetTupleElement) {
-      Index whole = {of.tuple_index()};
-      whole.insert(whole.end(), index.begin(), index.end());
-      open.emplace_back(instructions_[of.operand_ids(0)], std::move(whole));
-    } else if (OpcodeOf(of) == kFusion) {
-      open.emplace_back(&Root(of), index);
-    }
-  }
-
-  void AddUsers(const HloInstructionProto& of, const Index& index, Open& open) {
-    for (const auto& [user, operand] : users_[of.id()]) {
-      if (OpcodeOf(*user) == kTuple) {
-        Index element = {operand};
-        element.insert(element.end(), index.begin(), index.end());
-        open.emplace_back(user, std::move(element));
-      } else if (OpcodeOf(*user) == kGetTupleElement) {
-        if (!index.empty() && index[0] == user->tuple_index())
-          open.emplace_back(user, Index(index.begin() + 1, index.end()));
-      } else if (OpcodeOf(*user) == kFusion) {
-        HloInstructionProto* const parameter = Parameter(*user, operand);
-        if (parameter != nullptr) open.emplace_back(parameter, index);
-      }
-    }
-  }
-
-  absl::flat_hash_map<int64_t, HloComputationProto*> computations_;
-  absl::flat_hash_map<int64_t, HloInstructionProto*> instructions_;
-  absl::flat_hash_map<int64_t, std::vector<std::pair<HloInstructionProto*, int64_t>>> users_;
-};
-
 class Editor {
  public:
   Editor(HloModuleProtoWithConfig& proto, const InstructionPlacement& placement)
       : module_(*proto.mutable_hlo_module()), config_(*proto.mutable_config()),
         placement_(placement) {}
 
-  absl::Status Place() {
+  // `isolated` is the module as it is.
+  absl::Status Place(const Module& isolated) {
     MG_RETURN_IF_ERROR(ReadEntry());
     MG_RETURN_IF_ERROR(CheckPlacement());
     if (!placement_.backend_config.empty()) root_.set_backend_config(placement_.backend_config);
+    MG_RETURN_IF_ERROR(SetFrontendAttributes(isolated));
     ReadLists();
     AssignParameters();
     MG_RETURN_IF_ERROR(MoveEntry());
     BuildEntry();
     MG_RETURN_IF_ERROR(SetShared());
-    FusedSpaces(module_).Follow(*entry_->mutable_instructions()->rbegin());
+    SpreadMemorySpaces(module_);
     SetProgramShapes();
     return absl::OkStatus();
   }
@@ -230,6 +128,28 @@ class Editor {
       return Invalid(absl::StrCat("its root has ", bitcasts_.size(),
                                   " operands; the placement has ", size, " ", what));
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status SetFrontendAttributes(const Module& isolated) {
+    if (placement_.frontend_attributes.empty()) return absl::OkStatus();
+    const std::vector<int32_t> under =
+        InstructionsUnder(isolated, *isolated.FindById(entry_->root_id()));
+    if (under.size() != placement_.frontend_attributes.size()) {
+      return Invalid(absl::StrCat("its root and what that calls are ", under.size(),
+                                  " instructions; the placement has ",
+                                  placement_.frontend_attributes.size()));
+    }
+    absl::flat_hash_map<int64_t, const std::string*> attributes;  // by id
+    for (size_t k = 0; k < under.size(); ++k)
+      attributes[isolated.instruction(under[k]).proto->id()] = &placement_.frontend_attributes[k];
+    for (HloComputationProto& computation : *module_.mutable_computations()) {
+      for (HloInstructionProto& instruction : *computation.mutable_instructions()) {
+        const auto found = attributes.find(instruction.id());
+        if (found != attributes.end()) instruction.set_frontend_attributes(*found->second);
+      }
+    }
+    root_.set_frontend_attributes(placement_.frontend_attributes[0]);
     return absl::OkStatus();
   }
 
@@ -395,17 +315,30 @@ class Editor {
 
 }  // namespace
 
+std::vector<int32_t> InstructionsUnder(const Module& module, int32_t instruction) {
+  std::vector<int32_t> found = {instruction};
+  for (const int32_t called : module.called(instruction)) {
+    const Computation& computation = module.computation(called);
+    for (int32_t k = 0; k < computation.instruction_count; ++k) {
+      const auto under = InstructionsUnder(module, computation.first_instruction + k);
+      found.insert(found.end(), under.begin(), under.end());
+    }
+  }
+  return found;
+}
+
 absl::StatusOr<std::string> PlaceIsolatedModule(absl::string_view isolated,
                                                 const InstructionPlacement& placement,
                                                 absl::string_view name) {
   // It checks that ids are known, that shapes are sound, and that nothing is called in a circle.
-  MG_RETURN_IF_ERROR(Module::Parse(isolated, "isolated module").status());
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<const Module> module,
+                      Module::Parse(isolated, "isolated module"));
   HloModuleProtoWithConfig proto;
   if (!ParseMessage(isolated, proto) || proto.hlo_module().computations().empty() ||
       !proto.has_config()) {
     return Invalid("not a serialized HloModuleProtoWithConfig");
   }
-  MG_RETURN_IF_ERROR(Editor(proto, placement).Place());
+  MG_RETURN_IF_ERROR(Editor(proto, placement).Place(*module));
   proto.mutable_hlo_module()->set_name(std::string(name));
   return proto.SerializeAsString();
 }

@@ -14,6 +14,8 @@
 
 namespace mallocgame::hlo {
 
+class Module;
+
 // An array of the result that lies in the bytes of an array of an operand. Arrays of a tuple are
 // counted in depth-first order.
 struct SharedArray {
@@ -32,18 +34,27 @@ struct InstructionPlacement {
   // Of the instruction in its scheduled module. Empty: that of the isolated module stays.
   std::string backend_config;
   int64_t channel_id = 0;  // of a collective; 0: it has none
+  // By instruction of InstructionsUnder. Empty: those of the isolated module stay.
+  std::vector<std::string> frontend_attributes;
 };
+
+// The instruction and those of all that it calls, each before what it calls. They stand in one
+// order in a scheduled module and in the isolated module of the instruction.
+std::vector<int32_t> InstructionsUnder(const Module& module, int32_t instruction);
 
 // The isolated module `isolated`, an HloModuleProtoWithConfig, for another placement of its root.
 // It is the compiler's own module of that placement:
 // - Memory spaces stand on the parameters, their bitcasts, the root, what fused computations pass
 //   on, the program shapes and the entry computation layout.
-// - The root has the backend_config and the channel of the instruction.
+// - The root has the backend_config and the channel of the instruction, and with all that it calls
+//   the frontend attributes: instructions that differ in them are lowered alike, but the hash is of
+//   those of the first.
 // - Operands have one parameter if they lie in the same spaces and are one value, or stand in one
 //   list of the aliasing_operands in that backend_config; else each has its own.
 // - input_output_alias follows `shared`.
 // `name` becomes the name of the module. InvalidArgument: `isolated` is no isolated module, or
-// `placement` is of another number of operands or arrays, or shares bytes across memory spaces.
+// `placement` is of another number of operands, arrays or called instructions, or shares bytes across
+// memory spaces.
 absl::StatusOr<std::string> PlaceIsolatedModule(absl::string_view isolated,
                                                 const InstructionPlacement& placement,
                                                 absl::string_view name);

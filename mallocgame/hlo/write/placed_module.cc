@@ -98,6 +98,10 @@ InstructionPlacement PlacedModule::PlacementOfOne(int32_t i) const {
   placement.shared = SharedArrays(i);
   placement.backend_config = module_->instruction(i).proto->backend_config();
   placement.channel_id = module_->instruction(i).proto->channel_id();
+  for (const int32_t under : InstructionsUnder(*module_, i)) {
+    placement.frontend_attributes.push_back(
+        module_->instruction(under).proto->frontend_attributes());
+  }
   return placement;
 }
 

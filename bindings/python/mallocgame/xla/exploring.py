@@ -95,6 +95,7 @@ def moved(
         shared=shared,
         backend_config=placement.backend_config,
         channel_id=placement.channel_id,
+        frontend_attributes=placement.frontend_attributes,
     )
 
 
