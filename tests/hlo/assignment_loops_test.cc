@@ -150,6 +150,39 @@ TEST_CASE("a loop that carries in fast memory what its body uses in main memory 
   CHECK(read.OffsetOf("r", "s") == 0);
 }
 
+TEST_CASE(
+    "a loop's value that is evicted unchanged from where its body reads it, and fetched anew") {
+  LoopParts before, after;
+  before.state = kMain;
+  before.body = {"bs = f32[8,128] element 1 of b", "one_more = f32[8,128] negate(bs)",
+                 "new = f32[8,128] add(one_more, bs)"};
+  before.carried_on = std::string("new");
+  before.before = {"s = f32[8,128] negate(t)"};
+  before.initial = std::string("s");
+  before.behind = {"sum = f32[8,128] element 1 of loop", "r = f32[8,128] negate(sum)"};
+  after = before;
+  after.state = kFast;
+  after.before = {"s = f32[8,128] negate(t)", Start("in", kFast, kMain, "s"),
+                  Line("s0", kFast, "copy-done(in)")};
+  after.initial = std::string("s0");
+  after.body = {Line("bs", kFast, "element 1 of b"), Start("out", kMain, kFast, "bs"),
+                "one_more = f32[8,128] negate(bs)", Line("away", kMain, "copy-done(out)"),
+                "new = f32[8,128] add(one_more, away)"};
+  after.tail = {Start("back", kFast, kMain, "new"), Line("next_s", kFast, "copy-done(back)")};
+  after.carried_on = std::string("next_s");
+  after.behind[0] = Line("sum", kFast, "element 1 of loop");
+  ModuleText assigned = LoopOf(after);
+  assigned.Place("in", {0}, 0, 1).Place("back", {0}, 0, 1);
+  const Read read = ReadPlan(LoopOf(before), assigned);
+  CHECK(read.OffsetOf("loop", "s") == -1);
+  CHECK(read.OffsetOf("one_more", "s") == 0);
+  CHECK(read.OffsetOf("new", "s") == -1);
+  CHECK(read.OffsetOf("r", "s") == 0);
+  REQUIRE(read.plan.copies.size() == 2);
+  CHECK(read.program->instruction(read.plan.copies[0].begin).name == "b");
+  CHECK(read.program->instruction(read.plan.copies[1].end).name == "r");
+}
+
 TEST_CASE("what a loop carries in fast memory stays there over the whole loop") {
   const ModuleText before = LoopText(kMain, kMain, false);
   ModuleText after = LoopText(kFast, kFast, true);

@@ -22,9 +22,19 @@ bool PlanReader::InBody(const Loop& loop, const Transfer& transfer) const {
 // The compiler may let go of what a loop carries after its last use in the body, and fetch it at
 // the end for the next trip. A Plan fetches it at the begin of each trip instead, and once more
 // behind the loop if that is for something: as many copies, and the bytes are as free between.
-// Then the loop's entry finds it in main memory.
+// Then the loop's entry finds it in main memory, and no copy brings it there before a trip has
+// changed it.
 void PlanReader::FillAnew(const Loop& loop, absl::Span<const AccessId> inside,
                           absl::Span<const AccessId> after, int32_t p) {
+  const auto written = absl::c_find_if(inside, [&](AccessId a) {
+    const AccessKind kind = program_.access(a).kind;
+    return place_of_access_[a.index()] == p &&
+           (kind == AccessKind::kWrite || kind == AccessKind::kUpdate);
+  });
+  const Tick changed = written == inside.end() ? loop.exit : program_.access(*written).tick;
+  std::erase_if(transfers_, [&](const Transfer& t) {
+    return InBody(loop, t) && Moves(t, p) && !place(t.to).fast && t.begin <= changed;
+  });
   const int32_t fresh = PlaceLike(p, inside);
   std::vector<Step> again;
   for (Step& transfer : transfers_) {
