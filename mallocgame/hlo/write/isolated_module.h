@@ -53,8 +53,8 @@ std::vector<int32_t> InstructionsUnder(const Module& module, int32_t instruction
 //   list of the aliasing_operands in that backend_config; else each has its own.
 // - input_output_alias follows `shared`.
 // `name` becomes the name of the module. InvalidArgument: `isolated` is no isolated module, or
-// `placement` is of another number of operands, arrays or called instructions, or shares bytes across
-// memory spaces.
+// `placement` is of another number of operands, arrays or called instructions, or shares bytes
+// across memory spaces.
 absl::StatusOr<std::string> PlaceIsolatedModule(absl::string_view isolated,
                                                 const InstructionPlacement& placement,
                                                 absl::string_view name);
