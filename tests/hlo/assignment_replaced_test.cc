@@ -75,6 +75,35 @@ TEST_CASE("a plain copy that became a prefetch of what was evicted just before")
   CHECK(read.OffsetOf("r", "c") == 4096);
 }
 
+// Between `c` and `r` nothing tells the time.
+TEST_CASE("what has left before a copy that goes through fast memory leaves its bytes to it") {
+  ModuleText before, after;
+  before.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("q = f32[8,128] negate(p)")
+      .Add("c = f32[8,128] copy(p)")
+      .Add("still = f32[8,128] bitcast(p)")
+      .Add("r = f32[8,128] add(c, q)");
+  after.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add(Line("q", kFast, "negate(p)"))
+      .Add(Start("leaves", kMain, kFast, "q"))
+      .Add(Line("q1", kMain, "copy-done(leaves)"))
+      .Add(Start("in", kFast, kMain, "p"))
+      .Add(Line("c1", kFast, "copy-done(in)"))
+      .Add(Start("out", kMain, kFast, "c1"))
+      .Add(Line("c2", kMain, "copy-done(out)"))
+      .Add("still = f32[8,128] bitcast(p)")
+      .Add("r = f32[8,128] add(c2, q1)")
+      .Place("q", {}, 4096, 1)
+      .Place("in", {0}, 4096, 1);
+  const Read read = ReadPlan(before, after);
+  CHECK(read.OffsetOf("q", "q") == 4096);
+  CHECK(read.OffsetOf("c", "c") == 4096);
+  REQUIRE(read.plan.copies.size() == 3);
+  CHECK(read.program->instruction(read.plan.copies[0].end).name == "c");
+}
+
 // The left branch hands on what it is given, so that this is one with what the right one writes.
 ModuleText Branches(bool assigned) {
   const char* const place = assigned ? kFast : kMain;

@@ -201,7 +201,7 @@ absl::Status AssignedModule::ReadTransfers(const Schedule& before, const Schedul
     const int32_t i = own.ticks[t].instruction;
     const Opcode opcode = module_->opcode(i);
     if (opcode != kCopyDone && opcode != kAsyncDone) continue;
-    done[StartOfDone(*module_, i)] = next_[t];
+    done[StartOfDone(*module_, i)] = static_cast<Tick>(t);
   }
   for (size_t t = 0; t < own.ticks.size(); ++t) {
     const int32_t i = own.ticks[t].instruction;
@@ -212,7 +212,9 @@ absl::Status AssignedModule::ReadTransfers(const Schedule& before, const Schedul
     }
     Transfer window;
     window.begin = next_[t];
-    window.end = done[i];
+    window.end = next_[done[i]];
+    window.started = static_cast<Tick>(t);
+    window.done = done[i];
     window.region = region_[own.ticks[t].region];
     // Right before a conditional or call, whose first tick is one of what it runs.
     const Region& around = before.regions[window.region];

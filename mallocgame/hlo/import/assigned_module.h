@@ -37,6 +37,7 @@ struct Transfer {
   int32_t region = 0;  // before assignment, of its begin: a window at a region's end may be empty
   int64_t part_begin = 0, part_end = 0;  // the bytes of `to` that it fills
   bool preload = false;
+  Tick started = 0, done = 0;  // in the order of the module after assignment
 };
 
 class AssignedModule {

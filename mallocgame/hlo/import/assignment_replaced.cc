@@ -50,7 +50,7 @@ absl::Status PlanReader::PlaceReplaced() {
 }
 
 // A value that goes through fast memory between two instructions has bytes there at no tick but
-// that of the copy which is gone.
+// that of the copy which is gone. What the compiler has done before it is done by then.
 void PlanReader::FillInTheCopysPlace() {
   for (Step& transfer : transfers_) {
     if (transfer.replaces == kNone || transfer.begin != transfer.end) continue;
@@ -59,6 +59,11 @@ void PlanReader::FillInTheCopysPlace() {
              other.end == transfer.begin;
     });
     if (!leaves_at_once) continue;
+    for (Step& before : transfers_) {
+      if (before.done > transfer.started || before.end <= transfer.replaces) continue;
+      before.begin = std::min(before.begin, transfer.replaces);
+      before.end = transfer.replaces;
+    }
     transfer.begin = transfer.end = transfer.replaces;
     transfer.region = program_.instruction(transfer.replaces).region;
   }
