@@ -244,6 +244,54 @@ TEST_CASE("what a copy reads later than the instruction whose place it takes kee
   CHECK(offset_of[2] != offset_of[4]);
 }
 
+// `b` has the bytes of `a` in main memory, is made in fast memory, and is evicted while the copy
+// that takes the place of `k` still reads `a`.
+TEST_CASE("what is evicted keeps away from what a copy reads later than its instruction") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("x = f32[64,128]{1,0:T(8,128)} parameter()")
+      .Add("a = f32[64,128]{1,0:T(8,128)} negate(x)")
+      .Add("k = f32[64,128]{1,0:T(8,128)} copy(a)")
+      .Add("b = f32[64,128]{1,0:T(8,128)} negate(x)")
+      .Add("c = f32[64,128]{1,0:T(8,128)} negate(x)")
+      .Add("d = f32[64,128]{1,0:T(8,128)} add(b, c)")
+      .Add("u = f32[64,128]{1,0:T(8,128)} add(d, k)");
+  const std::shared_ptr<const Program> program = Import(m);
+  Plan plan = AllMainPlan(*program, UnitHardware());
+  const AccessId made = AccessOf(*program, "k", "k"), used = AccessOf(*program, "u", "k"),
+                 evicted = AccessOf(*program, "b", "b");
+  const Tick copy = program->access(made).tick, use = program->access(used).tick,
+             leaves = program->access(evicted).tick;
+  plan.residences = {{program->access(made).buffer, 0, copy, use + 1},
+                     {program->access(evicted).buffer, 32768, leaves, leaves + 2}};
+  plan.served_by[made.index()] = plan.served_by[used.index()] = ResidenceId(0);
+  plan.served_by[evicted.index()] = ResidenceId(1);
+  plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), copy, use, 0, 32768},
+                 {CopyKind::kEviction, ResidenceId(1), leaves + 1, leaves + 2, 0, 32768}};
+  plan.copies[0].replaces = copy;
+  const PhaseModule apart = Unassigned(m);
+  hlo::BufferAssignmentProto assignment;
+  REQUIRE(assignment.ParseFromString(apart.buffer_assignment));
+  auto& assigned = *assignment.mutable_buffer_allocations(0)->mutable_assigned();
+  assigned[3].set_offset(assigned[1].offset());
+  const int64_t known = assignment.logical_buffers_size();
+  const PhaseModule shared{apart.module, assignment.SerializeAsString()};
+  const absl::StatusOr<WrittenPlan> written = WritePlan(*program, plan, UnitHardware(), shared);
+  INFO(written.status());
+  REQUIRE(written.ok());
+  CHECK(ReadBack(*program, shared, written->module).served_by == plan.served_by);
+  REQUIRE(assignment.ParseFromString(written->module.buffer_assignment));
+  std::map<int64_t, int64_t> offset_of;
+  for (const auto& one : assignment.buffer_allocations(0).assigned())
+    offset_of[one.logical_buffer_id()] = one.offset();
+  int64_t brought = 0;  // what the eviction brings to main memory
+  for (const auto& buffer : assignment.logical_buffers()) {
+    if (buffer.id() > known && buffer.color() == 0 && buffer.size() == 32768) brought = buffer.id();
+  }
+  REQUIRE(brought > known);
+  CHECK(offset_of.at(brought) != offset_of.at(2));
+}
+
 TEST_CASE("what only a copy in the place of an instruction reads is evicted for it") {
   ModuleText m;
   m.Computation("main")

@@ -110,21 +110,23 @@ class AssignmentWriter {
     }
   }
 
-  // The compiler has given the bytes away after the last use that it knows.
+  // The compiler has given the bytes away after the last use that it knows: to values that are there
+  // still, or are brought there from fast memory.
   absl::Status CheckBytesOf(const ProlongedValue& value) const {
     const auto found = std::find_if(homes_.begin(), homes_.end(), [&](const auto& home) {
       return home.first.second == value.array;
     });
     if (found == homes_.end()) return absl::OkStatus();
     const Home& home = found->second;
-    const auto& allocation = result_.buffer_allocations(static_cast<int>(home.allocation));
+    const auto& allocation = unassigned_.buffer_allocations(static_cast<int>(home.allocation));
     for (const Assigned& assigned : allocation.assigned()) {
       if (assigned.offset() >= home.offset + home.size ||
           home.offset >= assigned.offset() + assigned.size()) {
         continue;
       }
       const auto other = value_of_.find(assigned.logical_buffer_id());
-      if (other == value_of_.end()) continue;
+      if (other == value_of_.end() || !IsInMain(assigned.logical_buffer_id(), other->second))
+        continue;
       const Tick defined = schedule_.tick_of[other->second.first];
       if (defined <= value.last_use || defined >= value.until) continue;
       return absl::UnimplementedError(absl::StrCat(
@@ -133,6 +135,13 @@ class AssignmentWriter {
           "' has the bytes of its operand in main memory"));
     }
     return absl::OkStatus();
+  }
+
+  bool IsInMain(int64_t buffer, const Value& value) const {
+    return !gone_.contains(buffer) ||
+           std::any_of(changed_.added.begin(), changed_.added.end(), [&](const NewValue& added) {
+             return !added.fast_offset && Value{added.home, added.home_array} == value;
+           });
   }
 
   static bool IsHeap(const BufferAllocationProto& allocation) {
