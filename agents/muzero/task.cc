@@ -190,11 +190,10 @@ void WriteOwnGame(const Game& game, std::string& out) {
   WriteBytes(options.main_bytes, out);
   WriteBytes(options.min_buffer_bytes, out);
   WriteBytes(options.keep_free, out);
-  for (const std::vector<AccessId>* accesses : {&options.forbidden, &options.required}) {
-    std::vector<int64_t> numbers;
-    for (const AccessId access : *accesses) numbers.push_back(static_cast<int64_t>(access.index()));
-    WriteBytes(numbers, out);
-  }
+  std::vector<int64_t> forbidden;
+  for (const AccessId access : options.forbidden)
+    forbidden.push_back(static_cast<int64_t>(access.index()));
+  WriteBytes(forbidden, out);
 }
 
 absl::StatusOr<std::shared_ptr<const Game>> ReadOwnGame(
@@ -207,11 +206,9 @@ absl::StatusOr<std::shared_ptr<const Game>> ReadOwnGame(
   MG_RETURN_IF_ERROR(ReadBytes(in, options.main_bytes));
   MG_RETURN_IF_ERROR(ReadBytes(in, options.min_buffer_bytes));
   MG_RETURN_IF_ERROR(ReadBytes(in, options.keep_free));
-  for (std::vector<AccessId>* accesses : {&options.forbidden, &options.required}) {
-    std::vector<int64_t> numbers;
-    MG_RETURN_IF_ERROR(ReadBytes(in, numbers));
-    for (const int64_t access : numbers) accesses->emplace_back(access);
-  }
+  std::vector<int64_t> forbidden;
+  MG_RETURN_IF_ERROR(ReadBytes(in, forbidden));
+  for (const int64_t access : forbidden) options.forbidden.emplace_back(access);
   return Game::Create(program, hardware, options);
 }
 

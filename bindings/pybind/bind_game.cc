@@ -32,8 +32,7 @@ std::vector<AccessId> AccessIds(const std::vector<int32_t>& indices) {
 std::shared_ptr<GameHandle> MakeGame(
     std::shared_ptr<const ProgramHandle> program, const std::optional<Hardware>& own_hardware,
     const std::string& actions, std::optional<int64_t> min_buffer_bytes, double keep_free,
-    const std::vector<int32_t>& forbidden, const std::vector<int32_t>& required, uint64_t seed,
-    const std::string& kind, int candidates, double bytes_weight, double time_weight,
+    const std::vector<int32_t>& forbidden, uint64_t seed, const std::string& kind, int candidates, double bytes_weight, double time_weight,
     std::optional<int64_t> main_bytes, bool exact_stalls) {
   GameOptions options;
   if (main_bytes) {
@@ -59,7 +58,6 @@ std::shared_ptr<GameHandle> MakeGame(
   options.min_buffer_bytes = min_buffer_bytes.value_or(options.min_buffer_bytes);
   options.keep_free = keep_free;
   options.forbidden = AccessIds(forbidden);
-  options.required = AccessIds(required);
   const Hardware hardware = HardwareOr(*program, own_hardware);
   auto game = WithoutGil([&]() -> absl::StatusOr<std::shared_ptr<const Game>> {
     auto made = Game::Create(program->file.program, hardware, options);
@@ -258,17 +256,16 @@ void BindGame(py::module_& module) {
           py::init([](const std::shared_ptr<ProgramHandle>& program,
                       const std::optional<Hardware>& hardware, const std::string& actions,
                       std::optional<int64_t> min_buffer_bytes, double keep_free,
-                      const std::vector<int32_t>& forbidden, const std::vector<int32_t>& required,
-                      uint64_t seed, const std::string& game, int candidates, double bytes_weight,
+                      const std::vector<int32_t>& forbidden, uint64_t seed, const std::string& game, int candidates, double bytes_weight,
                       double time_weight, std::optional<int64_t> main_bytes, bool exact_stalls) {
             return MakeGame(program, hardware, actions, min_buffer_bytes, keep_free, forbidden,
-                            required, seed, game, candidates, bytes_weight, time_weight, main_bytes,
+                            seed, game, candidates, bytes_weight, time_weight, main_bytes,
                             exact_stalls);
           }),
           py::arg("program").none(false), py::arg("hardware") = py::none(),
           py::arg("actions") = "full", py::arg("min_buffer_bytes") = py::none(),
           py::arg("keep_free") = 0.0, py::arg("forbidden") = std::vector<int32_t>{},
-          py::arg("required") = std::vector<int32_t>{}, py::arg("seed") = uint64_t{0},
+          py::arg("seed") = uint64_t{0},
           py::arg("game") = "time", py::arg("candidates") = 4, py::arg("bytes_weight") = 1.0,
           py::arg("time_weight") = 1.0, py::arg("main_bytes") = py::none(),
           py::arg("exact_stalls") = false,
@@ -285,8 +282,7 @@ void BindGame(py::module_& module) {
           "min_buffer_bytes: smaller buffers stay in main memory; None is 16384, or 512 where "
           "smaller buffers can save 1 % of the all-main latency. keep_free: the share of the "
           "capacity that is left free. forbidden: indices of accesses that must be served from "
-          "main memory. required: indices of accesses that must be served from fast memory "
-          "wherever that is legal. seed: is only named in logs, as the rules have no chance in "
+          "main memory. seed: is only named in logs, as the rules have no chance in "
           "them. InvalidInputError if an option is out of range.")
       .def(
           "initial_state",
@@ -341,7 +337,7 @@ void BindGame(py::module_& module) {
             return py::make_tuple(
                 std::const_pointer_cast<ProgramHandle>(g.program), g.game->hardware(),
                 options.paper_actions ? "paper" : "full", options.min_buffer_bytes,
-                options.keep_free, NumbersOf(options.forbidden), NumbersOf(options.required),
+                options.keep_free, NumbersOf(options.forbidden),
                 g.seed, GameKindName(options.kind), options.candidates, options.bytes_weight,
                 options.time_weight,
                 options.main_bytes > 0 ? std::optional(options.main_bytes) : std::nullopt,

@@ -103,7 +103,6 @@ absl::StatusOr<std::shared_ptr<const Game>> Game::Create(std::shared_ptr<const P
     }
   }
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.forbidden, "forbidden"));
-  MG_RETURN_IF_ERROR(CheckAccesses(*program, options.required, "required"));
   MG_RETURN_IF_ERROR(CheckPinsFit(*program, hardware));
   MG_RETURN_IF_ERROR(CheckTime(CostModel(program, hardware)));
   MG_RETURN_IF_ERROR(CheckMainMemory(*program, options));
@@ -115,9 +114,7 @@ std::shared_ptr<const Game> Game::Reordered(std::shared_ptr<const Program> progr
                                             absl::Span<const int32_t> access_of) const {
   MG_CHECK(options_.kind != GameKind::kSchedule);
   GameOptions options = options_;
-  for (std::vector<AccessId>* list : {&options.forbidden, &options.required}) {
-    for (AccessId& id : *list) id = AccessId(access_of[id.index()]);
-  }
+  for (AccessId& id : options.forbidden) id = AccessId(access_of[id.index()]);
   return std::shared_ptr<const Game>(new Game(std::move(program), hardware_, options, this, order));
 }
 

@@ -18,8 +18,7 @@
 // What a transfer between chips holds (Access::held_until) is decided once, where it begins; what
 // it fills can't be evicted by Copy.
 //
-// Drop is legal unless the caller requires the access to be served from fast memory and that is
-// legal, so every game ends. The undiscounted return is 1 - latency / all-main latency, exactly: it
+// Drop is always legal, so every game ends. The undiscounted return is 1 - latency / all-main latency, exactly: it
 // is counted in the integer picoseconds that each action saves.
 #ifndef MALLOCGAME_GAME_GAME_H_
 #define MALLOCGAME_GAME_GAME_H_
@@ -89,8 +88,6 @@ struct GameOptions {
   double keep_free = 0.0;
   // Accesses that must be served from main memory.
   std::vector<AccessId> forbidden = {};
-  // Accesses that must be served from fast memory wherever that is legal.
-  std::vector<AccessId> required = {};
   friend bool operator==(const GameOptions&, const GameOptions&) = default;
 };
 

@@ -30,7 +30,6 @@ void State::Consider() const {
   mask_ = 0;
   for (size_t a = 0; a < effects_.size(); ++a)
     mask_ |= static_cast<uint8_t>(effects_[a].legal << a);
-  if (d.required && mask_ != 1) mask_ &= static_cast<uint8_t>(~1);
   considered_ = true;
 }
 

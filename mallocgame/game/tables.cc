@@ -4,7 +4,6 @@
 #include <atomic>
 #include <bit>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "mallocgame/base/error.h"
 
@@ -61,12 +60,6 @@ void LinkPlainCopies(const Program& program, GameTables& tables) {
 
 void AddDecisions(const Game& game, GameTables& tables) {
   const Program& program = game.program();
-  const absl::flat_hash_set<int32_t> required = [&] {
-    absl::flat_hash_set<int32_t> ids;
-    for (AccessId id : game.options().required) ids.insert(id.value);
-    return ids;
-  }();
-
   std::vector<int32_t> game_buffer(program.buffers().size(), -1);
   int64_t smallest = 0;
   for (size_t b = 0; b < program.buffers().size(); ++b) {
@@ -102,7 +95,6 @@ void AddDecisions(const Game& game, GameTables& tables) {
     d.first = latest[buffer] < 0;
     d.forbidden = game.in_main(d.access);
     any_forbidden |= d.forbidden;
-    d.required = required.contains(d.access.value);
     d.scope_end = program.scope_end(d.tick);
     d.holds = access.held_until > 0;
     d.covered_until =
@@ -131,7 +123,6 @@ void AddDecisions(const Game& game, GameTables& tables) {
       Decision& covered = tables.decisions[n];
       covered.held = true;
       d.writes |= covered.writes;
-      d.required |= covered.required;
     }
     const BufferId id = tables.buffers[d.buffer].id;
     const Tick last = program.access(program.accesses_of(id).back()).tick;

@@ -33,7 +33,6 @@ struct Decision {
   // The write of a plain copy that can't write to fast memory itself: it is served from there only
   // by a transfer that takes the copy's place.
   bool replaced_only = false;
-  bool required = false;  // the caller wants it served from fast memory
   // Some later access of the buffer, or some access that is covered, is forbidden or
   // replaced_only.
   bool rest_forbidden = false;

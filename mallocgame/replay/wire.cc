@@ -111,7 +111,6 @@ void ToWire(const mallocgame::GameOptions& options, GameOptions* wire) {
   wire->set_paper_actions(options.paper_actions);
   wire->set_keep_free(options.keep_free);
   WriteList(options.forbidden, wire->mutable_forbidden());
-  WriteList(options.required, wire->mutable_required());
   if (options.kind == GameKind::kTime) return;
   wire->set_kind(static_cast<int64_t>(options.kind));
   wire->set_candidates(options.candidates);
@@ -128,7 +127,6 @@ absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire)
   options.keep_free = wire.keep_free();
   MG_ASSIGN_OR_RETURN(options.forbidden,
                       ReadList<AccessId>("options, forbidden", wire.forbidden()));
-  MG_ASSIGN_OR_RETURN(options.required, ReadList<AccessId>("options, required", wire.required()));
   if (!wire.has_kind()) return options;
   if (wire.kind() < static_cast<int64_t>(GameKind::kPriority) || wire.kind() >= kGameKinds) {
     return absl::InvalidArgumentError(absl::StrCat("options, kind: found ", wire.kind(),

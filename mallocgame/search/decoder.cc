@@ -12,18 +12,16 @@ namespace mallocgame {
 namespace {
 
 constexpr size_t kDecidableModes = 6;  // kSkip to kKeep
-constexpr Mode kEnd = Mode::kOpen;     // of a list below
 
 // What is tried instead of an illegal mode, the nearest first; what the game at hand does not know
-// is illegal. Wherever Early is legal, Late is. Main memory is illegal only where an access is
-// required to be served otherwise.
-constexpr std::array<std::array<Mode, 6>, kDecidableModes> kInstead = {{
-    {Mode::kKeep, Mode::kLate, Mode::kSplit, Mode::kPreload, kEnd},
-    {Mode::kKeep, Mode::kSplit, Mode::kSkip, Mode::kPreload, kEnd},
-    {Mode::kLate, Mode::kKeep, Mode::kSplit, Mode::kSkip, Mode::kPreload, kEnd},
-    {Mode::kLate, Mode::kSplit, Mode::kSkip, kEnd},
-    {Mode::kLate, Mode::kSkip, Mode::kPreload, kEnd},
-    {Mode::kLate, Mode::kSplit, Mode::kSkip, kEnd},
+// is illegal. Wherever Early is legal, Late is. Main memory is always legal.
+constexpr std::array<std::array<Mode, 4>, kDecidableModes> kInstead = {{
+    {Mode::kSkip},
+    {Mode::kKeep, Mode::kSplit, Mode::kSkip},
+    {Mode::kLate, Mode::kKeep, Mode::kSplit, Mode::kSkip},
+    {Mode::kLate, Mode::kSplit, Mode::kSkip},
+    {Mode::kLate, Mode::kSkip},
+    {Mode::kLate, Mode::kSplit, Mode::kSkip},
 }};
 
 // By Mode; -1: the time game has no such action.
@@ -35,14 +33,14 @@ constexpr std::array<int8_t, kDecidableModes> kActionOfMode = {
     int8_t{-1},
     static_cast<int8_t>(Action::kNoCopy)};
 
-// The mode in which `serves` succeeds, the nearest to `mode`; kEnd: none.
+// The mode in which `serves` succeeds, the nearest to `mode`.
 template <class Serves>
 Mode Nearest(Mode mode, const Serves& serves) {
   if (serves(mode)) return mode;
   for (const Mode other : kInstead[static_cast<size_t>(mode)]) {
-    if (other == kEnd || serves(other)) return other;
+    if (serves(other)) return other;
   }
-  return kEnd;
+  return Mode::kSkip;
 }
 
 }  // namespace
@@ -53,7 +51,7 @@ Action ActionOf(State& state, Mode mode) {
   const Mode nearest = Nearest(mode, [&](Mode other) {
     return action_of(other) >= 0 && state.IsLegal(static_cast<Action>(action_of(other)));
   });
-  return nearest == kEnd ? Action::kDrop : static_cast<Action>(action_of(nearest));
+  return static_cast<Action>(action_of(nearest));
 }
 
 int NextCandidate(const PriorityState& state, const Intent& intent) {
@@ -75,11 +73,9 @@ Mode Serve(PriorityState& state, int candidate, Mode mode) {
       return Mode::kSplit;
     mode = Mode::kSkip;
   }
-  const Mode served = Nearest(mode, [&](Mode other) {
+  return Nearest(mode, [&](Mode other) {
     return other <= Mode::kSplit && state.TryApply(PriorityAction(candidate, other));
   });
-  MG_CHECK(served != kEnd);
-  return served;
 }
 
 void Decide(Position& position, const Intent& intent) {

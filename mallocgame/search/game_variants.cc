@@ -82,12 +82,10 @@ std::shared_ptr<const Game> GameByDefault(const Game& game) {
 std::shared_ptr<const Game> GameWithoutLargest(const Game& game) {
   const Program& program = game.program();
   GameOptions options = game.options();
-  std::vector<bool> required(program.buffers().size());
-  for (const AccessId id : options.required) required[program.access(id).buffer.index()] = true;
   bool found = false;
   for (size_t b = 0; b < program.buffers().size(); ++b) {
     const Buffer& buffer = program.buffers()[b];
-    if (!buffer.eligible || required[b] || 2 * buffer.size_bytes <= game.usable_bytes() ||
+    if (!buffer.eligible || 2 * buffer.size_bytes <= game.usable_bytes() ||
         buffer.size_bytes > game.usable_bytes())
       continue;
     const auto accesses = program.accesses_of(BufferId(static_cast<int64_t>(b)));

@@ -39,8 +39,8 @@ double WorthOfSmallBuffers(const Game& game);
 // where they are worth 1 % or more. Without them XLA's own plan may be out of reach.
 std::shared_ptr<const Game> GameByDefault(const Game& game);
 
-// The same game, but buffers that fill more than half of fast memory stay out of it, unless they
-// are required there. Null if there are none.
+// The same game, but buffers that fill more than half of fast memory stay out of it. Null if
+// there are none.
 std::shared_ptr<const Game> GameWithoutLargest(const Game& game);
 
 }  // namespace mallocgame

@@ -1,6 +1,5 @@
 #include "mallocgame/search/pack_plan.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -48,14 +47,8 @@ absl::StatusOr<FoundPlan> PackPlan(const Game& game, const Plan& plan, uint64_t 
         absl::StrCat("a packing broke a rule; please report this: ", verdict.message));
   }
   const int64_t latency_ps = latency_of(found);
-  if (Validate(game.program(), game.hardware(), plan).ok()) {
-    const auto lost = [&plan, &found](AccessId id) {
-      return plan.served_by[id.index()].valid() && !found.served_by[id.index()].valid();
-    };
-    const std::vector<AccessId>& required = game.options().required;
-    if (latency_ps >= improved.latency_ps || std::any_of(required.begin(), required.end(), lost))
-      return improved;
-  }
+  if (latency_ps >= improved.latency_ps && Validate(game.program(), game.hardware(), plan).ok())
+    return improved;
   improved.plan = std::move(found);
   improved.latency_ps = latency_ps;
   return improved;

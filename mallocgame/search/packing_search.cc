@@ -11,15 +11,8 @@ constexpr int64_t kSmallBytes = 16 << 10;  // smaller buffers are seldom worth a
 
 PackingSearch::PackingSearch(const Game& game, const Plan& plan)
     : program_(game.program()), max_preloads_(game.hardware().max_preloads), packing_(game, plan) {
-  std::vector<bool> required(program_.buffers().size());
-  for (const AccessId id : game.options().required)
-    required[program_.access(id).buffer.index()] = true;
   for (const AccessId id : packing_.accesses()) {
     const BufferId buffer = program_.access(id).buffer;
-    if (required[buffer.index()]) {
-      packing_.intent()[id.index()].rank = -1;
-      continue;
-    }
     all_.push_back(id);
     if (program_.buffer(buffer).size_bytes >= kSmallBytes) large_.push_back(id);
   }

@@ -35,7 +35,6 @@ class PlanSearch final : public Neighbourhood {
       : game_(game), program_(game.program()), plan_(std::move(plan)),
         fixed_(program_.accesses().size()) {
     for (size_t a = 0; a < fixed_.size(); ++a) fixed_[a] = game.in_main(AccessId(a));
-    for (const AccessId id : game.options().required) fixed_[id.index()] = true;
     latency_ = Latency(plan_);
   }
 

@@ -40,7 +40,6 @@ std::shared_ptr<const Game> RandomGame(Rng& rng, GameKind kind) {
   for (size_t a = 0; a < program->accesses().size(); ++a) {
     const uint32_t wish = rng.Below(20);
     if (wish == 0) options.forbidden.emplace_back(a);
-    if (wish == 1) options.required.emplace_back(a);
   }
   Hardware hardware = TestHardware(kUnit * (4 + rng.Below(40)));
   hardware.max_preloads = static_cast<int32_t>(rng.Below(3));

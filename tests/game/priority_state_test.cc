@@ -48,7 +48,6 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
     for (size_t a = 0; a < program->accesses().size(); ++a) {
       const uint32_t kind = rng.Below(10);
       if (kind == 0) options.forbidden.emplace_back(a);
-      if (kind == 1) options.required.emplace_back(a);
     }
   }
   return *Game::Create(program, hardware, options);

@@ -440,13 +440,11 @@ TEST_CASE("a program that takes longer than can be added up is refused") {
   CHECK_THAT(refusal(int64_t{1} << 60), Catch::Contains("a run of more than"));  // beyond 64 bits
 }
 
-TEST_CASE("forbidden and required placements") {
+TEST_CASE("forbidden placements") {
   const auto use = AccessId(0);
   State forbidden = MakeGame(ReadAtTheEnd(), TestHardware(8), {.forbidden = {use}})->InitialState();
   REQUIRE(Legal(forbidden) == "Drop");
-  State required = MakeGame(ReadAtTheEnd(), TestHardware(8), {.required = {use}})->InitialState();
-  REQUIRE(Legal(required) == "Copy NoCopy CopyEarly");
-  State no_room = MakeGame(ReadAtTheEnd(), TestHardware(3), {.required = {use}})->InitialState();
+  State no_room = MakeGame(ReadAtTheEnd(), TestHardware(3))->InitialState();
   REQUIRE(no_room.IsTerminal());  // the buffer doesn't fit at all: it isn't asked about
 }
 

@@ -55,7 +55,6 @@ std::shared_ptr<const Game> RandomGame(Rng& rng, int most = 30) {
     for (size_t a = 0; a < program->accesses().size(); ++a) {
       const uint32_t kind = rng.Below(10);
       if (kind == 0) options.forbidden.emplace_back(a);
-      if (kind == 1) options.required.emplace_back(a);
     }
   }
   const auto game = Game::Create(program, hardware, options);

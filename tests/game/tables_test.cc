@@ -142,14 +142,12 @@ TEST_CASE("what is forbidden later, or inside a loop, is known before") {
   const auto program = e.b.Build();
   const Tables t(e.b, TestHardware(16),
                  {.min_buffer_bytes = 0,
-                  .forbidden = {AccessAt(*program, e.s, 3)},
-                  .required = {AccessAt(*program, e.own, 4)}});
+                  .forbidden = {AccessAt(*program, e.s, 3)}});
   REQUIRE(t.At(e.s, 3).forbidden);
   REQUIRE(!t.At(e.s, 0).forbidden);
   REQUIRE(t.At(e.s, 0).rest_forbidden);
   REQUIRE(t.At(e.s, 1).inside_forbidden);
   REQUIRE(!t.At(e.s, 3).rest_forbidden);  // the one behind it is not
-  REQUIRE(t.At(e.own, 4).required);
 }
 
 TEST_CASE("the write of a plain copy knows its read, and the update right behind knows the write") {

@@ -93,29 +93,6 @@ Example ForbiddenInLoop() {
   return e;
 }
 
-Example Required() {
-  Example e("required_access",
-            "Where an access must be served from fast memory, Drop is legal only if nothing else "
-            "is.");
-  AddTwoReads(e);
-  e.options.required = {AccessId(0), AccessId(1)};
-  e.hardware.fast_bytes = 5;
-  e.hardware.max_outstanding_prefetches = 1;
-  e.plays = {{"p may not be dropped, nor q", {kCopy, kCopy}}};
-  return e;
-}
-
-Example RequiredImpossible() {
-  Example e("required_access_without_space",
-            "A required access that nothing else is legal at is served from main memory.");
-  const BufferId p = e.program.Constant("p", 4);
-  e.program.Add({.name = "a", .cycles = {10}});
-  e.program.Add({.name = "use", .reads = {p}, .cycles = {10, 3}, .reserved_bytes = 5});
-  e.options.required = {AccessId(0)};
-  e.plays = {{"there is no place for p", {kDrop}}};
-  return e;
-}
-
 Example PaperActions() {
   Example e("paper_actions", "The paper's game has three actions: CopyEarly is left out.");
   const BufferId p = e.program.Parameter("p", 4);
@@ -141,9 +118,8 @@ Example NegativeSaving() {
 }  // namespace
 
 std::vector<Example> OptionExamples() {
-  return {MinBufferBytes(),     TooLarge(),       Ineligible(),      KeepFree(),
-          Forbidden(),          ForbiddenLater(), ForbiddenInLoop(), Required(),
-          RequiredImpossible(), PaperActions(),   NegativeSaving()};
+  return {MinBufferBytes(), TooLarge(),        Ineligible(),   KeepFree(),      Forbidden(),
+          ForbiddenLater(), ForbiddenInLoop(), PaperActions(), NegativeSaving()};
 }
 
 }  // namespace mallocgame::golden

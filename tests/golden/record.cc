@@ -82,8 +82,6 @@ class Recorder {
         ", buffers from ", o.min_buffer_bytes, " bytes, share kept free ", o.keep_free, "\n");
     if (!o.forbidden.empty())
       absl::StrAppend(&text_, "  must be served from main memory: ", AccessList(o.forbidden), "\n");
-    if (!o.required.empty())
-      absl::StrAppend(&text_, "  must be served from fast memory: ", AccessList(o.required), "\n");
   }
 
   void AddBuffers() {

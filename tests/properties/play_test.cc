@@ -43,7 +43,6 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
     for (size_t a = 0; a < program->accesses().size(); ++a) {
       const uint32_t kind = rng.Below(10);
       if (kind == 0) game_options.forbidden.emplace_back(a);
-      if (kind == 1) game_options.required.emplace_back(a);
     }
   }
   auto game = Game::Create(program, hardware, game_options);

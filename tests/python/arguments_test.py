@@ -278,7 +278,7 @@ def test_games_and_solvers(program, game):
         ("hardware", "'tpu_v4i'"): lambda: mg.Game(program, "tpu_v4i"),
         ("forbidden", "a list"): lambda: mg.Game(program, forbidden=2),
         ("forbidden[1]", "'2'"): lambda: mg.Game(program, forbidden=[1, "2"]),
-        ("required[0]", "2147483647"): lambda: mg.Game(program, required=[2**40]),
+        ("forbidden[0]", "2147483647"): lambda: mg.Game(program, forbidden=[2**40]),
         ("program", "a Game"): lambda: mg.solve(PROGRAM),
         ("solver",): lambda: mg.solve(program, None),
         ("seconds", "a number"): lambda: mg.solve(program, seconds="10"),

@@ -113,7 +113,6 @@ def test_errors_are_also_the_built_in_ones(program, kind):
         {"keep_free": 1.0},
         {"keep_free": float("nan")},
         {"forbidden": [10**6]},
-        {"required": [-1]},
         {"game": "space"},
         {"game": "priority", "candidates": 0},
         {"game": "priority", "candidates": 52},

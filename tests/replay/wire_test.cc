@@ -81,7 +81,6 @@ TEST_CASE("options and totals come back; figures by tick are left behind") {
   options.paper_actions = true;
   options.keep_free = 0.125;
   options.forbidden = {AccessId(9), AccessId(2)};
-  options.required = {AccessId(5)};
   GameOptions wire_options;
   ToWire(options, &wire_options);
   CHECK(*OptionsFromWire(wire_options) == options);

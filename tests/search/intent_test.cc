@@ -44,10 +44,6 @@ TEST_CASE("a legal mode is played, an illegal one gives way in a fixed order") {
   CHECK(ActionOf(narrow, Mode::kKeep) == Action::kCopy);
   CHECK(ActionOf(narrow, Mode::kEarly) == Action::kCopy);
 
-  // Drop gives way only where it must.
-  State required = MakeGame(ReadAtTheEnd().Build(), TestHardware(8), {.required = {AccessId(0)}})
-                       ->InitialState();
-  CHECK(ActionOf(required, Mode::kSkip) == Action::kNoCopy);
   // What nobody wants anything for is played as greedy plays.
   CHECK(ActionOf(state, Mode::kOpen) == GreedyAction(state));
   CHECK(state.num_decisions() == 0);

@@ -184,26 +184,5 @@ TEST_CASE("forbidden accesses stay in main memory, and a share of the capacity f
   CHECK(fast > 100);
 }
 
-TEST_CASE("required accesses that the plan serves from fast memory still are") {
-  Rng rng(4);
-  int64_t kept = 0;
-  for (int n = 0; n < 100; ++n) {
-    const auto program = RandomProgram(rng, {.instructions = 12, .loops = 1, .branches = 0});
-    GameOptions options = AnySize();
-    for (size_t a = 0; a < program->accesses().size(); a += 4) options.required.emplace_back(a);
-    const auto game = *Game::Create(program, TestHardware(10), options);
-    const Plan start = testing::PlayAtRandom(*game, rng).ToPlan();
-    const FoundPlan found = *PackPlan(*game, start, 3, [](int64_t evaluations) {
-      return static_cast<double>(evaluations) / 200;
-    });
-    for (const AccessId id : options.required) {
-      if (!start.served_by[id.index()].valid()) continue;
-      REQUIRE(found.plan.served_by[id.index()].valid());
-      kept += found.plan != start;
-    }
-  }
-  CHECK(kept > 20);
-}
-
 }  // namespace
 }  // namespace mallocgame

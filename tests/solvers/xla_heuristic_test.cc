@@ -290,7 +290,6 @@ TEST_CASE(
     for (size_t a = 0; a < program->accesses().size(); ++a) {
       const AccessId id(static_cast<int64_t>(a));
       if (seed % 4 == 0 && rng.Below(8) == 0) game_options.forbidden.push_back(id);
-      if (seed % 4 == 1 && rng.Below(8) == 0) game_options.required.push_back(id);
     }
     game_options.keep_free = seed % 4 == 2 ? 0.25 : 0;
     XlaOptions xla;

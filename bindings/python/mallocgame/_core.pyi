@@ -446,7 +446,6 @@ class Game:
         min_buffer_bytes: int | None = None,
         keep_free: float = 0.0,
         forbidden: Sequence[int] = (),
-        required: Sequence[int] = (),
         seed: int = 0,
         game: str = "time",
         candidates: int = 4,
@@ -470,9 +469,8 @@ class Game:
         hardware: None is the program's own. actions: "full", or "paper" without COPY_EARLY.
         min_buffer_bytes: smaller buffers stay in main memory; None is 16384, or 512 where smaller
         buffers can save 1 % of the all-main latency. keep_free: the share of the capacity that is
-        left free. forbidden, required: indices of accesses that must be served from main memory, or
-        from fast memory wherever that is legal. seed: is named in logs; the rules have no chance in
-        them.
+        left free. forbidden: indices of accesses that must be served from main memory. seed: is
+        named in logs; the rules have no chance in them.
 
         InvalidInputError: an option is out of range.
         """

@@ -48,7 +48,7 @@ constexpr Feature kCandidateFeatures[] = {
     {"placeable", "1 if some valid plan serves it by one residence"},
     {"preloadable", "1 if its residence may be filled before the program starts"},
     {"splits", "1 if it can be split"},
-    {"required", "1 if the caller requires fast memory for some access of it"},
+    {"free", "0: a column that is kept free, so that observations keep their size"},
     {"is_output", "1 if the buffer's last value must be in main memory at the end"},
     {"accesses_before", "log2(1 + accesses of the buffer before it) / 16"},
     {"accesses_after", "log2(1 + accesses of the buffer after it) / 16"},
@@ -196,7 +196,6 @@ void PriorityObserver::MakeRows() {
     row[CandidateColumn("placeable")] = run.placeable;
     row[CandidateColumn("preloadable")] = run.preloadable;
     row[CandidateColumn("splits")] = run.splits;
-    row[CandidateColumn("required")] = run.required;
     row[CandidateColumn("is_output")] = program.buffer(b.id).is_output;
     row[CandidateColumn("accesses_before")] = Count(run.first + 1);
     row[CandidateColumn("accesses_after")] = Count(accesses - run.last);

@@ -112,7 +112,7 @@ PriorityState::Considered PriorityState::Consider(int32_t index) const {
   if (run.preloadable && arrangement_.preloads() < game_->hardware().max_preloads &&
       fits(run.preloaded, 0))
     legal |= Bit(Mode::kPreload);
-  if (!run.required || legal == 0) legal |= Bit(Mode::kSkip);
+  legal |= Bit(Mode::kSkip);
   return {index, legal, late_begin};
 }
 
@@ -142,16 +142,12 @@ ActionSet PriorityState::legal_actions() const {
   return legal;
 }
 
-bool PriorityState::MaySkip(int32_t index) const {
-  return !tables_->runs[index].required || (Consider(index).legal & Bit(Mode::kSkip)) != 0;
-}
-
 // Carries out what a mode asks of memory: false if that is illegal, and nothing has changed.
 bool PriorityState::Serve(int32_t index, Mode mode) {
   const Run& run = tables_->runs[index];
   const PlannedResidence& planned = run.planned;
   switch (mode) {
-    case Mode::kSkip: return MaySkip(index);
+    case Mode::kSkip: return true;
     case Mode::kLate:
       return run.placeable &&
              (arrangement_.Place(planned, planned.latest_fetch) ||

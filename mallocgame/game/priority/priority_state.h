@@ -147,7 +147,6 @@ class PriorityState final : public Position {
 
   Considered Consider(int32_t index) const;
   const Considered& ConsideredOf(size_t candidate) const;
-  bool MaySkip(int32_t index) const;
   bool Serve(int32_t index, Mode mode);
   void Decide(int action, int64_t compute_ps);
   void SetOpen(int32_t run, bool open);

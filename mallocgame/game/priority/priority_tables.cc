@@ -76,11 +76,8 @@ void PriorityTables::Describe(Run& run) const {
       run.preloaded = *planned;
     }
   }
-  for (int32_t i = run.first; i <= run.last; ++i) {
-    const Decision& d = arrangement.decision(run.buffer, i);
-    run.saving_ps += SavingOf(arrangement.game, d);
-    run.required |= d.required;
-  }
+  for (int32_t i = run.first; i <= run.last; ++i)
+    run.saving_ps += SavingOf(arrangement.game, arrangement.decision(run.buffer, i));
   const Tick from = arrangement.decision(run.buffer, run.first).tick;
   const Decision& last = arrangement.decision(run.buffer, run.last);
   const Tick end = std::min(program.ticks(), std::max(last.tick + 1, last.covered_until));

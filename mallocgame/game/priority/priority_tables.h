@@ -32,7 +32,6 @@ struct Run {
   PlannedResidence roomy;
   bool preloadable = false;
   PlannedResidence preloaded;
-  bool required = false;  // the caller wants some access of it served from fast memory
   int64_t saving_ps = 0;  // an estimate of what fast memory saves, alone
   double importance = 0;  // saving_ps for each byte and picosecond held
   // What it would like to have while it is open, if it can be placed at all: fast memory, in units

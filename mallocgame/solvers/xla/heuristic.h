@@ -37,8 +37,8 @@ struct XlaOutcome {
 // but a second for a hundred thousand instructions.
 inline constexpr double kXlaShare = 0.2;
 
-// Keeps the constraints of the game's options: forbidden, keep_free, and required, whose buffers
-// come first. It ignores the least buffer size, because XLA moves small buffers too. It looks at
+// Keeps the constraints of the game's options: forbidden and keep_free. It
+// ignores the least buffer size, because XLA moves small buffers too. It looks at
 // `deadline` once a buffer.
 XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options = {});
 // The same with pieces of the caller's in place of XLA's own; if all are empty it is the plan of

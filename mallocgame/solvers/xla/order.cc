@@ -67,7 +67,6 @@ std::vector<Life> FirstLives(const Program& program, absl::Span<const Tick> defi
 }
 
 struct Rank {
-  bool required = false;
   float boundedness = 0;
   int64_t size = 0;
   Life life;
@@ -75,7 +74,7 @@ struct Rank {
   BufferId buffer;
 
   auto Key() const {
-    return std::tuple(!required, -boundedness, -size, life.begin - life.end, life.last_use, first);
+    return std::tuple(-boundedness, -size, life.begin - life.end, life.last_use, first);
   }
 };
 
@@ -176,10 +175,6 @@ std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
     rank.buffer = buffer;
     ranks.push_back(rank);
   }
-  std::vector<bool> required(program.buffers().size(), false);
-  for (const AccessId id : game.options().required)
-    required[program.access(id).buffer.index()] = true;
-  for (Rank& rank : ranks) rank.required = required[rank.buffer.index()];
   std::sort(ranks.begin(), ranks.end(),
             [](const Rank& a, const Rank& b) { return a.Key() < b.Key(); });
   std::vector<BufferId> order;
