@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/rounding.h"
 #include "mallocgame/plan/offset_check.h"
 #include "mallocgame/plan/offset_instance.h"
 #include "mallocgame/plan/offset_problem.h"
@@ -252,6 +253,17 @@ const char* OffsetStatusName(OffsetStatus status) {
     case OffsetStatus::kStopped: break;
   }
   return "stopped";
+}
+
+int64_t LowestFreeOffset(std::vector<std::pair<int64_t, int64_t>> taken, int64_t size, int64_t from,
+                         int64_t alignment) {
+  std::sort(taken.begin(), taken.end());
+  int64_t offset = RoundUp(from, alignment);
+  for (const auto& [begin, end] : taken) {
+    if (begin - offset >= size) break;
+    offset = std::max(offset, RoundUp(end, alignment));
+  }
+  return offset;
 }
 
 absl::StatusOr<OffsetResult> SolveOffsets(const OffsetProblem& problem,

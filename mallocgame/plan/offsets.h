@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -105,6 +106,11 @@ absl::StatusOr<OffsetResult> SolveOffsets(const OffsetProblem& problem,
 // without limits it ends when the height is proven to be the least.
 absl::StatusOr<OffsetResult> MinimizeHeight(const OffsetProblem& problem,
                                             const OffsetLimits& limits = {});
+
+// The lowest multiple of `alignment` from `from` on at which `size` bytes are free of `taken`, pairs
+// of a first byte and an end in any order.
+int64_t LowestFreeOffset(std::vector<std::pair<int64_t, int64_t>> taken, int64_t size, int64_t from,
+                         int64_t alignment);
 
 // Finds all offsets of a plan anew: above what instructions reserve for themselves, aligned, inside
 // fast memory. The intervals of its residences, their copies and the accesses they serve stay. A

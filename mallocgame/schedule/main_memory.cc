@@ -5,12 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "mallocgame/base/rounding.h"
+
 namespace mallocgame {
 namespace {
-
-constexpr int64_t kAlignment = 16384;  // of what the compiler (libtpu 0.0.51) places itself
-
-int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 bool IsFixed(const Buffer& buffer) {
   return buffer.origin == BufferOrigin::kParameter || buffer.origin == BufferOrigin::kConstant ||
@@ -130,13 +128,21 @@ int64_t PackedMainBytes(std::vector<BufferLife> lives) {
     return std::tuple(-a.bytes, a.begin - a.end, a.begin) <
            std::tuple(-b.bytes, b.begin - b.end, b.begin);
   });
+  const std::vector<int64_t> offsets = BestFitOffsets(lives, kMainAlignment);
+  int64_t height = 0;
+  for (size_t k = 0; k < lives.size(); ++k) height = std::max(height, offsets[k] + lives[k].bytes);
+  return height;
+}
+
+std::vector<int64_t> BestFitOffsets(absl::Span<const BufferLife> lives, int64_t alignment) {
   struct Placed {
     int64_t offset, end_of_bytes;  // the latter aligned
     Tick begin, end;
   };
   std::vector<Placed> placed;  // by offset, those of one in the order in which they were placed
   placed.reserve(lives.size());
-  int64_t height = 0;
+  std::vector<int64_t> offsets;
+  offsets.reserve(lives.size());
   for (const BufferLife& life : lives) {
     int64_t free_from = 0, best = -1, best_room = 0;
     for (const Placed& other : placed) {
@@ -145,13 +151,12 @@ int64_t PackedMainBytes(std::vector<BufferLife> lives) {
       if (room >= life.bytes && (best < 0 || room < best_room)) best = free_from, best_room = room;
       free_from = std::max(free_from, other.end_of_bytes);
     }
-    const int64_t offset = best < 0 ? free_from : best;
+    const int64_t offset = offsets.emplace_back(best < 0 ? free_from : best);
     const auto at = std::upper_bound(placed.begin(), placed.end(), offset,
                                      [](int64_t o, const Placed& p) { return o < p.offset; });
-    placed.insert(at, {offset, Aligned(offset + life.bytes), life.begin, life.end});
-    height = std::max(height, offset + life.bytes);
+    placed.insert(at, {offset, RoundUp(offset + life.bytes, alignment), life.begin, life.end});
   }
-  return height;
+  return offsets;
 }
 
 MainMemory MainMemoryOf(const Program& program) {

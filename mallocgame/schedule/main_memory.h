@@ -5,9 +5,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "mallocgame/program/program.h"
 
 namespace mallocgame {
+
+// The alignment in main memory of what the compiler (libtpu 0.0.51) places itself.
+inline constexpr int64_t kMainAlignment = 16384;
 
 // Everything counts as if it lay in main memory, so a plan needs no more than this. What isn't
 // counted: flags, and what lies in other memories. The figures are for comparing orders of one
@@ -21,9 +25,8 @@ struct MainMemory {
 };
 
 // A buffer lives from the first instruction that touches it to the last; where that is in a loop
-// that it comes from outside of, to the loop's exit. Offsets are multiples of 16,384 as the
-// compiler's are, found by best fit, the largest buffer first, as XLA's heap does it
-// (GlobalDecreasingSizeBestFitHeap).
+// that it comes from outside of, to the loop's exit. Offsets are found by best fit, the largest
+// buffer first, as XLA's heap does it (GlobalDecreasingSizeBestFitHeap).
 MainMemory MainMemoryOf(const Program& program);
 
 // live_bytes alone, which takes time in proportion to the accesses.
@@ -48,6 +51,10 @@ struct BufferLife {
 };
 // packed_bytes of these lives, in whatever order they are given.
 int64_t PackedMainBytes(std::vector<BufferLife> lives);
+
+// The offsets of lives that are placed one after the other: each in the smallest hole between those
+// placed before that it fits into, else above them. Offsets are multiples of `alignment`.
+std::vector<int64_t> BestFitOffsets(absl::Span<const BufferLife> lives, int64_t alignment);
 
 }  // namespace mallocgame
 

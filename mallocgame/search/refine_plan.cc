@@ -8,7 +8,7 @@
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
-#include "mallocgame/base/rounding.h"
+#include "mallocgame/plan/offsets.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/search/anneal.h"
 #include "mallocgame/search/neighbourhood.h"
@@ -143,12 +143,8 @@ class PlanSearch final : public Neighbourhood {
       if (r.begin < end && begin < r.end)
         taken.emplace_back(r.offset, r.offset + program_.buffer(r.buffer).size_bytes);
     }
-    std::sort(taken.begin(), taken.end());
-    int64_t offset = 0;
-    for (const auto& [from, to] : taken) {
-      if (from - offset >= size) return offset;
-      offset = std::max(offset, RoundUp(to, game_.hardware().alignment_bytes));
-    }
+    const int64_t offset =
+        LowestFreeOffset(std::move(taken), size, 0, game_.hardware().alignment_bytes);
     if (offset + size > game_.usable_bytes()) return std::nullopt;
     return offset;
   }

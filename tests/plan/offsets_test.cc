@@ -496,6 +496,13 @@ TEST_CASE("given offsets that can't be are refused with the names of the interva
   CHECK(Solved(problem).offsets == std::vector<int64_t>{4, 0, 8});
 }
 
+TEST_CASE("the lowest free offset is aligned, and skips holes that are too small") {
+  CHECK(LowestFreeOffset({}, 8, 3, 4) == 4);
+  CHECK(LowestFreeOffset({{24, 30}, {0, 5}}, 16, 0, 8) == 8);
+  CHECK(LowestFreeOffset({{24, 30}, {0, 5}}, 17, 0, 8) == 32);
+  CHECK(LowestFreeOffset({{0, 64}, {8, 16}}, 1, 0, 8) == 64);
+}
+
 TEST_CASE("a malformed problem is refused") {
   const auto bad = absl::StatusCode::kInvalidArgument;
   const int64_t most = std::numeric_limits<int64_t>::max();

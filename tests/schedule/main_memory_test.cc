@@ -85,5 +85,12 @@ TEST_CASE("offsets are multiples of the compiler's, and leave holes") {
   CHECK(memory.packed_bytes == 2 * kPage + 10);
 }
 
+TEST_CASE("best fit takes the smallest hole, in the order given") {
+  // The second and the fourth end at 2, and leave holes of 8 and 4 bytes.
+  const std::vector<BufferLife> lives = {{0, 4, 4}, {0, 2, 8}, {0, 4, 4}, {0, 2, 4},
+                                         {0, 4, 4}, {2, 4, 3}, {2, 4, 8}, {1, 2, 1}};
+  CHECK(BestFitOffsets(lives, 4) == std::vector<int64_t>{0, 4, 12, 16, 20, 16, 4, 24});
+}
+
 }  // namespace
 }  // namespace mallocgame

@@ -8,12 +8,11 @@
 #include "mallocgame/hlo/check/phase_rules.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/shape_size.h"
+#include "mallocgame/schedule/main_memory.h"
 
 namespace mallocgame::hlo {
 namespace {
 
-// What every offset of the compiler is a multiple of, in its own assignments.
-constexpr int64_t kMainAlignment = 16384;
 constexpr int64_t kSmallAlignment = 4;  // of sync flags and scalars
 
 class BufferChecker {

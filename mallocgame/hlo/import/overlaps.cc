@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "mallocgame/base/rounding.h"
+#include "mallocgame/plan/offsets.h"
 #include "mallocgame/program/reserved_bytes.h"
 
 namespace mallocgame::hlo {
@@ -92,13 +92,9 @@ bool MoveOverlapping(const Program& program, const Hardware& hardware, Plan& pla
         continue;
       taken.emplace_back(piece.offset, piece.end_offset);
     }
-    std::sort(taken.begin(), taken.end());
-    int64_t offset =
-        RoundUp(reserved.Most(residence.begin, residence.end), hardware.alignment_bytes);
-    for (const auto& [begin, end] : taken) {
-      if (begin - offset >= size) break;
-      offset = std::max(offset, RoundUp(end, hardware.alignment_bytes));
-    }
+    const int64_t offset =
+        LowestFreeOffset(std::move(taken), size, reserved.Most(residence.begin, residence.end),
+                         hardware.alignment_bytes);
     if (offset + size > hardware.fast_bytes) {
       apart = false;
       continue;

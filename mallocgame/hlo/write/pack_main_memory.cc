@@ -21,7 +21,7 @@
 #include "mallocgame/hlo/module/module.h"
 #include "mallocgame/hlo/module/opcodes.h"
 #include "mallocgame/hlo/module/schedule.h"
-#include "mallocgame/hlo/write/write_assignment.h"
+#include "mallocgame/schedule/main_memory.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -372,25 +372,14 @@ class Packer {
       return std::tuple(-a->size, a->life.begin - a->life.end) <
              std::tuple(-b->size, b->life.begin - b->life.end);
     });
-    std::vector<std::pair<int64_t, const Item*>> placed;  // sorted by offset
+    std::vector<BufferLife> lives;
+    for (const Item* item : order)
+      lives.push_back({item->life.begin, item->life.end + 1, item->size});
+    const std::vector<int64_t> offsets = BestFitOffsets(lives, alignment);
     int64_t height = 0;
-    for (const Item* item : order) {
-      int64_t free_from = 0, best = -1, best_room = 0;
-      for (const auto& [offset, other] : placed) {
-        if (other->life.begin > item->life.end || item->life.begin > other->life.end) continue;
-        const int64_t room = offset - free_from;
-        if (room >= item->size && (best < 0 || room < best_room))
-          best = free_from, best_room = room;
-        const int64_t end = (offset + other->size + alignment - 1) / alignment * alignment;
-        free_from = std::max(free_from, end);
-      }
-      const int64_t own = best < 0 ? free_from : best;
-      const auto at =
-          std::upper_bound(placed.begin(), placed.end(), own,
-                           [](int64_t offset, const auto& other) { return offset < other.first; });
-      placed.insert(at, {own, item});
-      for (const int k : item->assigned) allocation.mutable_assigned(k)->set_offset(own);
-      height = std::max(height, own + item->size);
+    for (size_t n = 0; n < order.size(); ++n) {
+      for (const int k : order[n]->assigned) allocation.mutable_assigned(k)->set_offset(offsets[n]);
+      height = std::max(height, offsets[n] + order[n]->size);
     }
     allocation.set_size(height);
   }

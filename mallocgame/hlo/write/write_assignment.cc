@@ -9,8 +9,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/rounding.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/memory_spaces.h"
+#include "mallocgame/schedule/main_memory.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -182,8 +184,7 @@ class AssignmentWriter {
       return;
     }
     BufferAllocationProto& heap = *result_.mutable_buffer_allocations(heap_);
-    const int64_t top = (heap.size() + kMainAlignment - 1) / kMainAlignment * kMainAlignment;
-    Put(heap, top_id_, top, value.size_bytes);
+    Put(heap, top_id_, RoundUp(heap.size(), kMainAlignment), value.size_bytes);
   }
 
   // A flag is taken again when the copy that had it is done.

@@ -16,8 +16,6 @@ namespace mallocgame::hlo {
 class BufferAssignmentProto;
 
 inline constexpr int64_t kFlagBytes = 4;
-// The alignment in main memory of what the compiler (libtpu 0.0.51) places itself.
-inline constexpr int64_t kMainAlignment = 16384;
 
 // A value that the module before hasn't got.
 struct NewValue {
