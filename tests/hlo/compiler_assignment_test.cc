@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "mallocgame/hlo/import/dataflow.h"
+#include "mallocgame/hlo/module/dataflow.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/module.h"
 #include "mallocgame/hlo/module/schedule.h"

@@ -1,5 +1,5 @@
 // Which arrays are one storage: each test writes down the sets that it expects.
-#include "mallocgame/hlo/import/dataflow.h"
+#include "mallocgame/hlo/module/dataflow.h"
 
 #include <map>
 #include <string>

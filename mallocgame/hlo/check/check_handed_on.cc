@@ -7,6 +7,7 @@
 #include "mallocgame/hlo/check/phase_reading.h"
 #include "mallocgame/hlo/check/phase_rules.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
+#include "mallocgame/hlo/module/value_edges.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -20,13 +21,15 @@ std::string WithoutSpace(const ShapeProto& shape) {
 class HandedOnChecker {
  public:
   explicit HandedOnChecker(const PhaseReading& written)
-      : written_(written), module_(*written.module), positions_(*written.positions) {}
+      : written_(written), module_(*written.module), positions_(*written.positions),
+        chains_(module_) {}
 
   absl::Status Run() {
     for (int32_t i = 0; i < std::ssize(module_.instructions()); ++i) {
       const Opcode opcode = written_.opcode(i);
-      MG_RETURN_IF_ERROR(opcode == kFusion ? CheckCall(i) : absl::OkStatus());
-      if (written_.flow.Runs(i)) MG_RETURN_IF_ERROR(Check(i, opcode));
+      const bool runs = written_.flow.Runs(i);
+      if (opcode == kFusion || (opcode == kCall && runs)) MG_RETURN_IF_ERROR(CheckCall(i));
+      if (runs) MG_RETURN_IF_ERROR(Check(i));
     }
     for (const Computation& computation : module_.computations())
       MG_RETURN_IF_ERROR(CheckProgramShape(computation));
@@ -57,13 +60,7 @@ class HandedOnChecker {
   }
 
   PositionRange Of(int32_t i) const { return positions_.Of(i); }
-  PositionRange Part(int32_t i, int64_t element) const {
-    return positions_.Element(Of(i).first, element).value_or(PositionRange{Of(i).first, 0});
-  }
-  PositionRange Root(int32_t computation) const {
-    return Of(module_.computation(computation).root);
-  }
-
+  PositionRange At(const ValuePlace& place) const { return positions_.At(place); }
   absl::Status CheckCall(int32_t i, size_t first_operand = 0) const {
     if (module_.called(i).empty()) return absl::OkStatus();
     const int32_t callee = module_.called(i)[0];
@@ -74,40 +71,22 @@ class HandedOnChecker {
                     " operands, and what it calls has ", parameters.size(), " parameters");
     for (size_t k = first_operand; k < operands.size(); ++k)
       MG_RETURN_IF_ERROR(Agree(i, Of(operands[k]), Of(parameters[k])));
-    return Agree(i, Of(i), Root(callee));
+    return Agree(i, Of(i), Of(module_.computation(callee).root));
   }
 
-  absl::Status Check(int32_t i, Opcode opcode) const {
-    const absl::Span<const int32_t> operands = module_.operands(i), called = module_.called(i);
-    if (opcode == kGetTupleElement)
-      return Agree(i, Part(operands[0], written_.proto(i).tuple_index()), Of(i));
-    if (opcode == kOptBarrier) return Agree(i, Of(operands[0]), Of(i));
+  absl::Status Check(int32_t i) const {
+    const Opcode opcode = written_.opcode(i);
     if (opcode == kBitcast) return CheckBitcast(i);
-    if (opcode == kCall) return CheckCall(i);
-    if (opcode == kCopyDone) return Agree(i, Part(operands[0], 0), Of(i));
-    if (opcode == kAsyncDone) return Agree(i, Part(operands[0], 1), Of(i));
-    if (opcode == kTuple) {
-      for (size_t k = 0; k < operands.size(); ++k)
-        MG_RETURN_IF_ERROR(Agree(i, Of(operands[k]), Part(i, static_cast<int64_t>(k))));
-    } else if (opcode == kCopyStart) {
-      MG_RETURN_IF_ERROR(Agree(i, Of(operands[0]), Part(i, 1)));
-      return Agree(i, Part(i, 1), Part(i, 0), /*spaces=*/false);
-    } else if (opcode == kWhile) {
-      MG_RETURN_IF_ERROR(Agree(i, Of(operands[0]), Of(i)));
-      for (const int32_t computation : called)
-        MG_RETURN_IF_ERROR(Agree(i, Of(module_.computation(computation).parameters[0]), Of(i)));
-      return Agree(i, Root(called[0]), Of(i));
-    } else if (opcode == kConditional) {
-      for (size_t b = 0; b < called.size(); ++b) {
-        MG_RETURN_IF_ERROR(
-            Agree(i, Of(operands[b + 1]), Of(module_.computation(called[b]).parameters[0])));
-        MG_RETURN_IF_ERROR(Agree(i, Root(called[b]), Of(i)));
-      }
-    } else if (opcode == kAsyncStart && !operands.empty()) {
-      const std::vector<int32_t>& parameters = module_.computation(called[0]).parameters;
-      for (size_t k = 0; k < operands.size() && k < parameters.size(); ++k)
-        MG_RETURN_IF_ERROR(Agree(i, Of(operands[k]), Of(parameters[k])));
-      if (operands.size() == parameters.size()) return Agree(i, Part(i, 1), Root(called[0]));
+    MG_ASSIGN_OR_RETURN(const std::vector<ValueEdge> edges, EdgesOf(module_, chains_, i));
+    for (const ValueEdge& edge : edges) {
+      // What a collective or an asynchronous chain holds of its operands says nothing new.
+      const bool says = edge.how == Handing::kStep
+                            ? opcode == kCopyStart || opcode == kCopyDone || opcode == kAsyncDone
+                            : edge.how != Handing::kBytes;
+      const bool names = edge.how == Handing::kName && HandsOperandOn(module_.instruction(i)) &&
+                         opcode != kOptBarrier;
+      if (says && !names)
+        MG_RETURN_IF_ERROR(Agree(i, At(edge.from), At(edge.to), edge.how != Handing::kCopy));
     }
     return absl::OkStatus();
   }
@@ -140,6 +119,7 @@ class HandedOnChecker {
   const PhaseReading& written_;
   const Module& module_;
   const Positions& positions_;
+  const AsyncChains chains_;
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "mallocgame/hlo/check/lifetimes.h"
 #include "mallocgame/hlo/check/phase_reading.h"
 #include "mallocgame/hlo/check/phase_rules.h"
-#include "mallocgame/hlo/cost/collectives.h"
+#include "mallocgame/hlo/module/collective_steps.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/in_place.h"
 

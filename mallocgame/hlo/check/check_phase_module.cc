@@ -47,11 +47,6 @@ bool IsPacked(int64_t color, const Hardware& hardware) {
          color == hardware.fast_memory_space;
 }
 
-bool JoinsSlices(const HloInstructionProto& instruction) {
-  return instruction.custom_call_target() == "ConcatBitcast" &&
-         OpcodeOf(instruction) == kCustomCall;
-}
-
 }  // namespace hlo
 
 absl::string_view PhaseRuleName(PhaseRule rule) {

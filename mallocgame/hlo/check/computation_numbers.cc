@@ -9,6 +9,7 @@
 
 #include "mallocgame/hlo/check/phase_reading.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
+#include "mallocgame/hlo/module/value_edges.h"
 #include "nlohmann/json.hpp"
 
 namespace mallocgame::hlo {
@@ -186,7 +187,7 @@ int32_t ValueTable::OfComputation(absl::Span<const int32_t> parts) {
 }
 
 ModuleNumbers::ModuleNumbers(const Module& module, ValueTable& table)
-    : module_(module), table_(table), result_(module.instructions().size(), kNone),
+    : module_(module), table_(table), chains_(module), result_(module.instructions().size(), kNone),
       shape_(module.instructions().size(), kNone), array_(module.array_count(), kNone),
       computation_(module.computations().size(), kNone) {
   // A computation comes after all that it calls.
@@ -275,6 +276,18 @@ void ModuleNumbers::Pass(int32_t operand, Module::ArrayRange from, int32_t i, in
   std::copy(values.begin(), values.end(), Arrays(i).begin() + to);
 }
 
+bool ModuleNumbers::PassAll(int32_t i) {
+  const auto edges = EdgesOf(module_, chains_, i);
+  if (!edges.ok()) return false;
+  for (const ValueEdge& edge : *edges) {
+    const auto from = *module_.SubShape(edge.from.instruction, edge.from.index),
+               to = *module_.SubShape(i, edge.to.index);
+    if (edge.how == Handing::kReturn || from.count != to.count) return false;
+    Pass(edge.from.instruction, from, i, to.first);
+  }
+  return true;
+}
+
 bool ModuleNumbers::KeepsLayout(int32_t copy) const {
   const HloInstructionProto& operand = *module_.instruction(module_.operands(copy)[0]).proto;
   return ValueTable::Alike(operand.shape(), module_.instruction(copy).proto->shape());
@@ -290,15 +303,10 @@ bool ModuleNumbers::NumberMoved(int32_t i) {
   if (opcode == kParameter) {
     for (int32_t k = 0; k < all(i).count; ++k)
       Arrays(i)[k] = table_.OfParameter(proto.parameter_number(), k, ShapeOf(i, k));
-  } else if (opcode == kTuple) {
-    int32_t to = 0;
-    for (const int32_t operand : operands) {
-      Pass(operand, all(operand), i, to);
-      to += all(operand).count;
-    }
-  } else if (opcode == kGetTupleElement) {
-    Pass(operands[0], *module_.SubShape(operands[0], {proto.tuple_index()}), i);
-  } else if (opcode == kOptBarrier || (opcode == kCopy && KeepsLayout(i))) {
+  } else if (opcode == kTuple || opcode == kGetTupleElement || opcode == kOptBarrier ||
+             opcode == kCopyStart) {
+    return PassAll(i);
+  } else if (opcode == kCopy && KeepsLayout(i)) {
     Pass(operands[0], all(i), i);
   } else if (opcode == kBitcast && all(i).count == 1 && all(operands[0]).count == 1) {
     Arrays(i)[0] = table_.OfBitcast(Arrays(operands[0])[0], ShapeOf(operands[0]), ShapeOf(i));
@@ -323,19 +331,7 @@ bool ModuleNumbers::NumberTransfer(int32_t i) {
   if (operands.size() != 1) return false;
   const int32_t operand = operands[0];
   const int32_t count = module_.instruction(operand).array_count;
-  if (opcode == kCopyStart) {
-    Pass(operand, {0, count}, i);
-    Pass(operand, {0, count}, i, count);
-    return true;
-  }
-  if (opcode == kCopyDone || opcode == kAsyncDone) {
-    if (result_[operand] != kNone) return false;
-    const absl::StatusOr<Module::ArrayRange> result =
-        module_.SubShape(operand, {opcode == kCopyDone ? 0 : 1});
-    if (!result.ok()) return false;
-    Pass(operand, *result, i);
-    return true;
-  }
+  if (opcode == kCopyDone || opcode == kAsyncDone) return result_[operand] == kNone && PassAll(i);
   if (opcode != kAsyncStart || count != 1) return false;
   const Computation& wrapped = module_.computation(module_.called(i)[0]);
   const HloInstructionProto& root = *module_.instruction(wrapped.root).proto;

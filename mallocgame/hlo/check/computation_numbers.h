@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "mallocgame/hlo/module/async_chains.h"
 #include "mallocgame/hlo/module/module.h"
 
 namespace mallocgame::hlo {
@@ -79,12 +80,15 @@ class ModuleNumbers {
   // Whether a copy only moves its operand.
   bool KeepsLayout(int32_t copy) const;
   absl::Span<int32_t> Arrays(int32_t i);
+  // Has `i` hold the values that its edges bring. False: it has another form than its opcode has.
+  bool PassAll(int32_t i);
   // Has the arrays of `i`, from `to` on, be those of an operand.
   void Pass(int32_t operand, Module::ArrayRange from, int32_t i, int32_t to = 0);
   const ShapeProto& ShapeOf(int32_t i, int32_t k = 0) const { return *module_.arrays(i)[k].shape; }
 
   const Module& module_;
   ValueTable& table_;
+  const AsyncChains chains_;
   std::vector<int32_t> result_, shape_, array_, computation_;  // shape_: of what is an operand
 };
 

@@ -57,8 +57,6 @@ absl::Status CheckSignature(const std::string& original, const std::string& writ
 // sync flags, small arrays or scalars. In those of other cores the compiler lets values share bytes
 // by rules of its own, so that nothing may be moved there.
 bool IsPacked(int64_t color, const Hardware& hardware);
-// Whether it joins slices of one array that a copy brought part by part.
-bool JoinsSlices(const HloInstructionProto& instruction);
 
 }  // namespace mallocgame::hlo
 

@@ -11,6 +11,7 @@
 
 #include "absl/types/span.h"
 #include "mallocgame/hlo/module/module.h"
+#include "mallocgame/hlo/module/value_edges.h"
 
 namespace mallocgame::hlo {
 
@@ -40,6 +41,10 @@ class Positions {
     return {first_[instruction], first_[instruction + 1] - first_[instruction]};
   }
   PositionRange At(int32_t position) const { return {position, positions_[position].span}; }
+  // It is in the module.
+  PositionRange At(const ValuePlace& place) const {
+    return At(*Find(place.instruction, place.index));
+  }
   // The element of a tuple; none if there is no such element.
   std::optional<PositionRange> Element(int32_t tuple, int64_t number) const;
   // The position at a shape index; none if there is none.

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "mallocgame/hlo/cost/arithmetic.h"
-#include "mallocgame/hlo/cost/collectives.h"
 #include "mallocgame/hlo/cost/host_transfers.h"
 #include "mallocgame/hlo/module/async_chains.h"
+#include "mallocgame/hlo/module/collective_steps.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 
 namespace mallocgame::hlo {

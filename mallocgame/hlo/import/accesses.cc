@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "mallocgame/hlo/cost/collectives.h"
 #include "mallocgame/hlo/cost/cost_bits.h"
+#include "mallocgame/hlo/module/collective_steps.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/opcodes.h"
 #include "mallocgame/hlo/module/shape_size.h"

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/hlo/import/dataflow.h"
 #include "mallocgame/hlo/module/async_chains.h"
+#include "mallocgame/hlo/module/dataflow.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/opcodes.h"
 

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/hlo/cost/collectives.h"
-#include "mallocgame/hlo/import/dataflow.h"
+#include "mallocgame/hlo/module/collective_steps.h"
+#include "mallocgame/hlo/module/dataflow.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/opcodes.h"
 #include "mallocgame/hlo/module/shape_size.h"

@@ -9,6 +9,7 @@
 
 #include "mallocgame/hlo/cost/collectives.h"
 #include "mallocgame/hlo/cost/links.h"
+#include "mallocgame/hlo/module/collective_steps.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/opcodes.h"
 

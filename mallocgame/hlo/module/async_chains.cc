@@ -13,6 +13,13 @@ int32_t StartOfDone(const Module& module, int32_t done) {
   return start;
 }
 
+bool AsyncChains::HasAllAt(const Module& module, int32_t instruction) const {
+  const int32_t start = start_[instruction];
+  const auto own = std::ssize(module.operands(instruction)) - (instruction == start ? 0 : 1);
+  return given_before_[instruction] + own >=
+         std::ssize(module.computation(module.called(start)[0]).parameters);
+}
+
 AsyncChains::AsyncChains(const Module& module)
     : start_(module.instructions().size(), kNone), given_before_(module.instructions().size(), 0) {
   // Operands come before their users, so the start of a chain comes first.

@@ -27,6 +27,10 @@ class AsyncChains {
   // only, and leave the others to a later async-update.
   int32_t GivenBefore(int32_t instruction) const { return given_before_[instruction]; }
 
+  // Whether the chain has been given all of them at an instruction of it, so that what is wrapped
+  // runs.
+  bool HasAllAt(const Module& module, int32_t instruction) const;
+
  private:
   std::vector<int32_t> start_, given_before_;  // by instruction
 };

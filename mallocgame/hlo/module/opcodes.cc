@@ -105,6 +105,11 @@ bool IsPlacementHint(const HloInstructionProto& instruction) {
          absl::StrContains(instruction.backend_config(), R"("body":"")");
 }
 
+bool JoinsSlices(const HloInstructionProto& instruction) {
+  return instruction.custom_call_target() == "ConcatBitcast" &&
+         OpcodeOf(instruction) == kCustomCall;
+}
+
 bool PermutesInPlace(const HloInstructionProto& instruction) {
   if (instruction.operand_ids_size() != 4 || instruction.dynamic_slice_sizes_size() == 0)
     return false;
@@ -127,8 +132,11 @@ bool IsAsynchronous(Opcode opcode) {
 Opcode BegunBy(Opcode opcode) { return Without("-start", opcode); }
 Opcode EndedBy(Opcode opcode) { return Without("-done", opcode); }
 
-bool EndsCollective(Opcode opcode) {
-  return opcode == kAllGatherDone || opcode == kAllReduceDone || opcode == kCollectivePermuteDone;
+bool IsCollective(Opcode opcode) {
+  return opcode == kAllGather || opcode == kAllReduce || opcode == kAllToAll ||
+         opcode == kCollectiveBroadcast || opcode == kCollectivePermute ||
+         opcode == kRaggedAllToAll || opcode == kReduceScatter;
 }
+bool EndsCollective(Opcode opcode) { return IsCollective(EndedBy(opcode)); }
 
 }  // namespace mallocgame::hlo

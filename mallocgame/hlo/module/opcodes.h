@@ -114,6 +114,10 @@ bool SetsStorageAside(const HloInstructionProto& instruction);
 // be. Memory space assignment takes it out again: its result is its operand.
 bool IsPlacementHint(const HloInstructionProto& instruction);
 
+// True for the custom call ConcatBitcast: it joins slices of one array that a copy brought part by
+// part, and that lie side by side.
+bool JoinsSlices(const HloInstructionProto& instruction);
+
 // True for a collective-permute, or its *-start, that writes what comes into a part of its second
 // operand. The others are what it sends, and where in both the parts begin.
 bool PermutesInPlace(const HloInstructionProto& instruction);
@@ -136,6 +140,9 @@ bool IsAsynchronous(Opcode opcode);
 // What a *-start begins, or a *-done ends: X of X-start and X-done. kUnknown of others.
 Opcode BegunBy(Opcode opcode);
 Opcode EndedBy(Opcode opcode);
+
+// True for an instruction by which several chips hand each other arrays, whole: all-reduce ...
+bool IsCollective(Opcode opcode);
 
 // True for the end of a collective that a *-start began. It holds operands and result until then.
 bool EndsCollective(Opcode opcode);

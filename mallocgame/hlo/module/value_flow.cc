@@ -3,31 +3,22 @@
 #include <map>
 
 #include "mallocgame/hlo/module/hlo.pb.h"
-#include "mallocgame/hlo/module/opcodes.h"
+#include "mallocgame/hlo/module/value_edges.h"
 
 namespace mallocgame::hlo {
-namespace {
-
-bool HandsOperandOn(const HloInstructionProto& proto) {
-  const Opcode opcode = OpcodeOf(proto);
-  return opcode == kBitcast || opcode == kOptBarrier || opcode == kDomain ||
-         opcode == kAddDependency || IsPlacementHint(proto);
-}
-
-}  // namespace
-
 bool Recasts(const Module& module, int32_t i) {
-  const HloInstructionProto& proto = *module.instruction(i).proto;
-  return HandsOperandOn(proto) && proto.shape().element_type() != TUPLE;
+  const HloInstruction& instruction = module.instruction(i);
+  return HandsOperandOn(instruction) && instruction.proto->shape().element_type() != TUPLE;
 }
 
 ValueFlow::ValueFlow(const Module& module, const Schedule& schedule)
     : module_(module), owner_(module.array_count(), kNone), before_(module.array_count(), kNone),
       outside_(module.array_count(), kNone) {
+  const AsyncChains chains(module);
   for (int32_t i = 0; i < static_cast<int32_t>(module.instructions().size()); ++i) {
     const HloInstruction& instruction = module.instruction(i);
     for (int32_t k = 0; k < instruction.array_count; ++k) owner_[instruction.first_array + k] = i;
-    if (schedule.tick_of[i] != kNone) Visit(i);
+    if (schedule.tick_of[i] != kNone) Visit(i, chains);
   }
 }
 
@@ -36,27 +27,19 @@ int32_t ValueFlow::ValueOf(int32_t array) const {
   return array;
 }
 
-void ValueFlow::Visit(int32_t i) {
-  const HloInstruction& instruction = module_.instruction(i);
-  const Opcode opcode = instruction.opcode;
-  int32_t next = instruction.first_array;
-  const auto hand_on = [&](int32_t first, int32_t count) {
-    for (int32_t k = 0; k < count; ++k) before_[next++] = first + k;
-  };
-  if (opcode == kTuple) {
-    for (const int32_t operand : module_.operands(i)) {
-      hand_on(module_.instruction(operand).first_array, module_.instruction(operand).array_count);
+void ValueFlow::Visit(int32_t i, const AsyncChains& chains) {
+  if (module_.opcode(i) == kWhile) return VisitLoop(i);
+  if (module_.opcode(i) == kConditional) return VisitBranches(i);
+  const auto edges = EdgesOf(module_, chains, i);
+  if (!edges.ok()) return;
+  for (const ValueEdge& edge : *edges) {
+    if (edge.how != Handing::kName) continue;
+    const auto from = *module_.SubShape(edge.from.instruction, edge.from.index),
+               to = *module_.SubShape(i, edge.to.index);
+    for (int32_t k = 0; k < to.count; ++k) {
+      before_[module_.instruction(i).first_array + to.first + k] =
+          module_.instruction(edge.from.instruction).first_array + from.first + k;
     }
-  } else if (opcode == kGetTupleElement) {
-    const int32_t tuple = module_.operands(i)[0];
-    const auto range = module_.SubShape(tuple, {instruction.proto->tuple_index()});
-    if (range.ok()) hand_on(module_.instruction(tuple).first_array + range->first, range->count);
-  } else if (HandsOperandOn(*instruction.proto)) {
-    hand_on(module_.instruction(module_.operands(i)[0]).first_array, instruction.array_count);
-  } else if (opcode == kWhile) {
-    VisitLoop(i);
-  } else if (opcode == kConditional) {
-    VisitBranches(i);
   }
 }
 

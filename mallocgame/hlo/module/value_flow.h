@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "mallocgame/hlo/module/async_chains.h"
 #include "mallocgame/hlo/module/module.h"
 #include "mallocgame/hlo/module/schedule.h"
 
@@ -33,7 +34,7 @@ class ValueFlow {
   int32_t PassedBy(int32_t computation, int32_t k) const;
 
  private:
-  void Visit(int32_t i);
+  void Visit(int32_t i, const AsyncChains& chains);
   void VisitLoop(int32_t i);
   void VisitBranches(int32_t i);
 

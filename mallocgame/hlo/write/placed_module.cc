@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/hlo/import/dataflow.h"
+#include "mallocgame/hlo/module/dataflow.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/module.h"
 #include "mallocgame/hlo/module/proto_forms.h"

@@ -1,11 +1,11 @@
 #include "mallocgame/hlo/write/write_copies.h"
+#include "mallocgame/hlo/module/collective_steps.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/hlo/cost/collectives.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/memory_spaces.h"
 #include "mallocgame/hlo/module/shape_size.h"

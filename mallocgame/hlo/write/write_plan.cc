@@ -1,6 +1,7 @@
 // Walks over the time axis: at each tick the plan's copies, then the instruction with its operands
 // at the locations that serve it.
 #include "mallocgame/hlo/write/write_plan.h"
+#include "mallocgame/hlo/module/collective_steps.h"
 
 #include <memory>
 #include <string>
@@ -10,7 +11,6 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/hlo/cost/collectives.h"
 #include "mallocgame/hlo/import/pins.h"
 #include "mallocgame/hlo/import/scratch.h"
 #include "mallocgame/hlo/module/hlo.pb.h"

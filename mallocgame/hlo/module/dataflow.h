@@ -1,7 +1,7 @@
 // Which arrays of a module share storage: alias analysis by must-alias closure (XLA reference 1.2
 // and 1.3). Private to the folder.
-#ifndef MALLOCGAME_HLO_IMPORT_DATAFLOW_H_
-#define MALLOCGAME_HLO_IMPORT_DATAFLOW_H_
+#ifndef MALLOCGAME_HLO_MODULE_DATAFLOW_H_
+#define MALLOCGAME_HLO_MODULE_DATAFLOW_H_
 
 #include <cstdint>
 #include <vector>
@@ -30,4 +30,4 @@ class Dataflow {
 
 }  // namespace mallocgame::hlo
 
-#endif  // MALLOCGAME_HLO_IMPORT_DATAFLOW_H_
+#endif  // MALLOCGAME_HLO_MODULE_DATAFLOW_H_
