@@ -107,8 +107,8 @@ absl::StatusOr<OffsetResult> SolveOffsets(const OffsetProblem& problem,
 absl::StatusOr<OffsetResult> MinimizeHeight(const OffsetProblem& problem,
                                             const OffsetLimits& limits = {});
 
-// The lowest multiple of `alignment` from `from` on at which `size` bytes are free of `taken`, pairs
-// of a first byte and an end in any order.
+// The lowest multiple of `alignment` from `from` on at which `size` bytes are free. `taken` has
+// pairs of a first byte and an end, in any order.
 int64_t LowestFreeOffset(std::vector<std::pair<int64_t, int64_t>> taken, int64_t size, int64_t from,
                          int64_t alignment);
 
