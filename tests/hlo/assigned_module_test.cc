@@ -163,6 +163,38 @@ TEST_CASE("an instruction that is gone, or has become another, has no counterpar
   CHECK(assigned->Counterpart(Named(*before, "a")).has_value());
 }
 
+// The compiler numbers copies anew, as soon as it makes one more or less.
+TEST_CASE("a copy has the counterpart of its operand and shape, whatever its name") {
+  ModuleText before_text, after;
+  before_text.Computation("main")
+      .Add("p = f32[8] parameter()")
+      .Add("q = s32[] parameter()")
+      .Add("copy.1 = s32[] copy(q)")
+      .Add("a = f32[8] negate(p)")
+      .Add("copy.2 = f32[8] copy(a)")
+      .Add("copy.3 = f32[8] copy(p)")
+      .Add("gone = f32[8] copy(a)");
+  after.Computation("main")
+      .Add("p = f32[8] parameter()")
+      .Add("q = s32[] parameter()")
+      .Add("copy.2 = s32[] copy(q)")
+      .Add("a = f32[8] negate(p)")
+      .Add("copy.3 = f32[8]{0:S(1)} copy(a)")
+      .Add("copy.4 = f32[8] copy(p)")
+      .Place("copy.3", {}, 64, 1);
+  const auto before = hlo_test::Parse(before_text);
+  const absl::StatusOr<AssignedModule> assigned = TryRead(*before, after);
+  REQUIRE(assigned.ok());
+  const auto counterpart = [&](const std::string& name) {
+    const auto own = assigned->Counterpart(Named(*before, name));
+    return own ? assigned->module().instruction(*own).proto->name() : std::string();
+  };
+  CHECK(counterpart("copy.1") == "copy.2");
+  CHECK(counterpart("copy.2") == "copy.3");
+  CHECK(counterpart("copy.3") == "copy.4");
+  CHECK(counterpart("gone").empty());
+}
+
 TEST_CASE("an assignment that does not fit is refused, saying what and where") {
   const auto before = hlo_test::Parse(Before());
   const auto refusal = [&](auto change) {

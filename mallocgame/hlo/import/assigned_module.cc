@@ -44,13 +44,34 @@ absl::Span<const int32_t> AssignedModule::PlacesOf(int32_t i) const {
   return absl::MakeConstSpan(place_of_).subspan(instruction.first_array, instruction.array_count);
 }
 
+// Whether `own` may be copy `i` of the module before: a copy to the same shape, and of the same
+// operand as far as both are known.
+bool AssignedModule::IsSameCopy(const Module& before, int32_t i, int32_t own) const {
+  if (module_->instruction(own).proto->opcode() != "copy") return false;
+  const ShapeProto &a = before.instruction(i).proto->shape(),
+                   &b = module_->instruction(own).proto->shape();
+  if (a.element_type() != b.element_type() ||
+      !std::equal(a.dimensions().begin(), a.dimensions().end(), b.dimensions().begin(),
+                  b.dimensions().end()))
+    return false;
+  const int32_t known = counterpart_[before.operands(i)[0]], operand = module_->operands(own)[0];
+  return known == kNone || original_[operand] == kNone || known == operand;
+}
+
+// By name. But the compiler numbers copies anew, so that one may have another's name or a new one.
 absl::Status AssignedModule::Match(const Module& before, const Schedule& schedule) {
   counterpart_.assign(before.instructions().size(), kNone);
   original_.assign(module_->instructions().size(), kNone);
+  std::vector<int32_t> unmatched;  // copies
   for (const Schedule::Entry& entry : schedule.ticks) {
     const HloInstructionProto& proto = *before.instruction(entry.instruction).proto;
     const std::optional<int32_t> found = module_->FindByName(proto.name());
-    if (!found || module_->opcode(*found) != before.opcode(entry.instruction)) continue;
+    const bool copies = before.opcode(entry.instruction) == kCopy;
+    if (!found || module_->opcode(*found) != before.opcode(entry.instruction) ||
+        (copies && !IsSameCopy(before, entry.instruction, *found))) {
+      if (copies) unmatched.push_back(entry.instruction);
+      continue;
+    }
     const int32_t own = *found;
     counterpart_[entry.instruction] = own;
     original_[own] = entry.instruction;
@@ -68,7 +89,22 @@ absl::Status AssignedModule::Match(const Module& before, const Schedule& schedul
                        " has other operands or results than before assignment"));
     }
   }
+  for (const int32_t i : unmatched) MatchCopy(before, i);
   return absl::OkStatus();
+}
+
+// With the first one left of the same operand.
+void AssignedModule::MatchCopy(const Module& before, int32_t i) {
+  const int32_t operand = counterpart_[before.operands(i)[0]];
+  if (operand == kNone) return;
+  for (int32_t own = 0; own < std::ssize(original_); ++own) {
+    if (original_[own] != kNone || !IsSameCopy(before, i, own) ||
+        module_->operands(own)[0] != operand)
+      continue;
+    counterpart_[i] = own;
+    original_[own] = i;
+    return;
+  }
 }
 
 absl::Status AssignedModule::BuildPlaces(const Schedule& own, const Hardware& hardware) {

@@ -59,6 +59,8 @@ class AssignedModule {
  private:
   AssignedModule() = default;
   absl::Status Match(const Module& before, const Schedule& schedule);
+  bool IsSameCopy(const Module& before, int32_t i, int32_t own) const;
+  void MatchCopy(const Module& before, int32_t i);
   absl::Status BuildPlaces(const Schedule& own, const Hardware& hardware);
   absl::Status ReadOffsets(int64_t color);
   void MapTicks(const Schedule& before, const Schedule& own);
