@@ -142,6 +142,30 @@ TEST_CASE("a plain copy that became a prefetch") {
   CHECK(read.plan.copies[0] == Copy{CopyKind::kPrefetch, ResidenceId(0), 2, 4, 0, 4096, false, 3});
 }
 
+// As libtpu 0.0.51 has it for v5p, where a loop carries what its kernel pins.
+TEST_CASE(
+    "what a kernel pins, and the compiler makes in main memory to fetch it, is made in place") {
+  const std::string pins =
+      "custom_call_target: 'tpu_custom_call' backend_config: '{\"input_memory_space_colors\":["
+      "{\"operand_index\":\"0\",\"color\":\"1\",\"shape_index\":[]}]}'";
+  ModuleText before, after;
+  before.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add(Line("c", kFast, "copy(p)"))
+      .Add("k = f32[8,128] custom-call(c)", pins);
+  after.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("c = f32[8,128] copy(p)")
+      .Add(Start("in", kFast, kMain, "c"))
+      .Add(Line("c1", kFast, "copy-done(in)"))
+      .Add("k = f32[8,128] custom-call(c1)", pins)
+      .Place("in", {0}, 4096, 1);
+  const Read read = ReadPlan(before, after);
+  CHECK(read.OffsetOf("c", "c") == 4096);
+  CHECK(read.OffsetOf("k", "c") == 4096);
+  CHECK(read.plan.copies.empty());
+}
+
 TEST_CASE("slices that became prefetches, two of one array") {
   ModuleText before, after;
   before.Computation("main")

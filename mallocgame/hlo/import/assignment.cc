@@ -50,6 +50,7 @@ absl::StatusOr<Plan> PlanReader::Run() {
   Turn();
   for (Tick t = 0; t < program_.ticks(); ++t) MG_RETURN_IF_ERROR(PlaceAccesses(t));
   for (int32_t& p : place_of_access_) p = p >= 0 ? Same(p) : p;
+  MakeWherePinned();
   MG_RETURN_IF_ERROR(PlaceReplaced());
   PlaceLoopEntries();
   WidenFills();
@@ -150,6 +151,21 @@ absl::Status PlanReader::PlaceAccesses(Tick t) {
     PlaceOfAccess(t, slot) = found.value_or(kNone);
   }
   return absl::OkStatus();
+}
+
+// The compiler may make in main memory what a kernel pins to fast memory, and fetch it. A pin is of
+// the value all its life, so that a Plan has it made where it is fetched to.
+void PlanReader::MakeWherePinned() {
+  for (size_t a = 0; a < place_of_access_.size(); ++a) {
+    const Access& access = program_.accesses()[a];
+    if (access.pin != Pin::kFast || access.kind != AccessKind::kWrite || place_of_access_[a] >= 0)
+      continue;
+    const absl::Span<const AccessId> all = program_.accesses_of(access.buffer);
+    const auto next = absl::c_upper_bound(all, AccessId(static_cast<int32_t>(a)));
+    if (next == all.end() || place_of_access_[next->index()] < 0) continue;
+    const int32_t p = place_of_access_[a] = place_of_access_[next->index()];
+    std::erase_if(transfers_, [&](const Transfer& t) { return Same(t.to) == p; });
+  }
 }
 
 absl::Status PlanReader::CantTell(const Transfer& transfer, absl::string_view what) const {

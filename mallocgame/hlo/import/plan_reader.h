@@ -41,6 +41,7 @@ class PlanReader {
   void NameByInstruction(const Schedule::Entry& entry);
   void NameByTransfer();
   absl::Status PlaceAccesses(Tick t);
+  void MakeWherePinned();
   void Cover(int32_t p, Tick begin, Tick end);
   absl::Status CheckCapacity() const;
   void Turn();
