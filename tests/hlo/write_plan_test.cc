@@ -3,9 +3,11 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "mallocgame/hlo/import/import.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/plan/validate.h"
@@ -358,6 +360,66 @@ TEST_CASE("what a transfer holds can't leave before it is done") {
   plan.residences[1].offset = 32768;
   plan.served_by[AccessOf(*program, "done", "a").index()] = ResidenceId(0);
   CHECK(WriteAndRead(*program, plan, Unassigned(m)).served_by == plan.served_by);
+}
+
+TEST_CASE("a branch is given one value at the two places where it reads it") {
+  constexpr char kArray[] = "f32[64,128]{1,0:T(8,128)}";
+  const std::string given = absl::StrCat("(", kArray, ", ", kArray, ")");
+  ModuleText m;
+  m.Computation("left")
+      .Add(absl::StrCat("l = ", given, " parameter()"))
+      .Add(absl::StrCat("lx = ", kArray, " get-tuple-element(l)"), "tuple_index: 0")
+      .Add(absl::StrCat("lw = ", kArray, " get-tuple-element(l)"), "tuple_index: 1")
+      .Add(absl::StrCat("a = ", kArray, " negate(lx)"))
+      .Add(absl::StrCat("b = ", kArray, " add(a, lx)"))
+      .Add(absl::StrCat("c = ", kArray, " add(b, lw)"));
+  m.Computation("right")
+      .Add(absl::StrCat("r = ", given, " parameter()"))
+      .Add(absl::StrCat("rx = ", kArray, " get-tuple-element(r)"), "tuple_index: 0")
+      .Add(absl::StrCat("d = ", kArray, " cosine(rx)"));
+  m.Computation("main")
+      .Add("which = pred[] parameter()")
+      .Add(absl::StrCat("x = ", kArray, " parameter()"))
+      .Add(absl::StrCat("w = ", kArray, " parameter()"))
+      .Add(absl::StrCat("y = ", kArray, " negate(w)"))
+      .Add(absl::StrCat("both = ", given, " tuple(x, w)"))
+      .Add(absl::StrCat("chosen = ", kArray, " conditional(which, both, both)"), "",
+           {"left", "right"})
+      .Add(absl::StrCat("z = ", kArray, " add(chosen, y)"));
+  const std::shared_ptr<const Program> program = Import(m);
+  Plan plan = AllMainPlan(*program, UnitHardware());
+  const AccessId first = AccessOf(*program, "a", "x");
+  const Tick made = program->access(AccessOf(*program, "y", "w")).tick,
+             used = program->access(first).tick;
+  plan.residences = {{program->access(first).buffer, 0, made, used + 1}};
+  plan.served_by[first.index()] = ResidenceId(0);
+  plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), made, made + 1, 0, 32768}};
+  const PhaseModule before = Unassigned(m);
+  CHECK(WriteAndRead(*program, plan, before).served_by == plan.served_by);
+
+  // The tuples that the branches are given are there at one time.
+  const auto written = WritePlan(*program, plan, UnitHardware(), before);
+  hlo::HloModuleProtoWithConfig whole;
+  hlo::BufferAssignmentProto assignment;
+  REQUIRE(whole.ParseFromString(written->module.module));
+  REQUIRE(assignment.ParseFromString(written->module.buffer_assignment));
+  std::map<int64_t, std::string> opcodes;  // by instruction
+  for (const auto& computation : whole.hlo_module().computations()) {
+    for (const auto& instruction : computation.instructions()) {
+      opcodes[instruction.id()] = instruction.opcode();
+      if (instruction.name() == "l") CHECK(instruction.shape().tuple_shapes_size() == 3);
+    }
+  }
+  std::set<int64_t> offsets, tables;
+  for (const auto& buffer : assignment.logical_buffers()) {
+    if (opcodes[buffer.defined_at().instruction_id()] == "tuple") tables.insert(buffer.id());
+  }
+  for (const auto& allocation : assignment.buffer_allocations()) {
+    for (const auto& one : allocation.assigned())
+      if (tables.contains(one.logical_buffer_id())) offsets.insert(one.offset());
+  }
+  CHECK(tables.size() >= 2);
+  CHECK(offsets.size() == tables.size());
 }
 
 TEST_CASE("the plan with everything in main memory adds nothing") {

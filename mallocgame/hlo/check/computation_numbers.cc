@@ -3,6 +3,7 @@
 #include "mallocgame/hlo/check/computation_numbers.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -199,7 +200,10 @@ absl::Span<int32_t> ModuleNumbers::Arrays(int32_t i) {
                                         module_.instruction(i).array_count);
 }
 
-void ModuleNumbers::NumberComputation(int32_t computation) {
+// `given`: the numbers of what the arrays of its only parameter are, if that is known. Then they
+// count as the first of those that are one value.
+void ModuleNumbers::NumberComputation(int32_t computation, absl::Span<const int32_t> given) {
+  const absl::Span<const int32_t> outer = std::exchange(given_, given);
   const Computation& of = module_.computation(computation);
   std::vector<int32_t> run, parts;
   for (int32_t k = 0; k < of.instruction_count; ++k) {
@@ -220,11 +224,14 @@ void ModuleNumbers::NumberComputation(int32_t computation) {
   const absl::Span<const int32_t> root = Arrays(of.root);
   parts.insert(parts.end(), root.begin(), root.end());
   computation_[computation] = table_.OfComputation(parts);
+  given_ = outer;
 }
 
 void ModuleNumbers::NumberResult(int32_t i) {
-  std::vector<int32_t> parts;
-  for (const int32_t operand : module_.operands(i)) {
+  const HloInstructionProto& proto = *module_.instruction(i).proto;
+  std::vector<int32_t> parts, handed_on;
+  if (module_.opcode(i) == kConditional) handed_on = NumberBranches(i, parts);
+  for (const int32_t operand : parts.empty() ? module_.operands(i) : module_.operands(i).first(1)) {
     const absl::Span<const int32_t> arrays = Arrays(operand);
     if (shape_[operand] == kNone)
       shape_[operand] = table_.OfShape(module_.instruction(operand).proto->shape());
@@ -232,12 +239,13 @@ void ModuleNumbers::NumberResult(int32_t i) {
     parts.insert(parts.end(), arrays.begin(), arrays.end());
   }
   for (const int32_t called : module_.called(i)) parts.push_back(computation_[called]);
-  const HloInstructionProto& proto = *module_.instruction(i).proto;
   result_[i] = table_.OfResult(proto, parts);
   const absl::Span<int32_t> arrays = Arrays(i);
   for (size_t k = 0; k < arrays.size(); ++k)
     arrays[k] = table_.OfArray(result_[i], static_cast<int64_t>(k));
-  if (module_.opcode(i) == kConditional) return HandOn(i);
+  for (size_t k = 0; k < handed_on.size() && k < arrays.size(); ++k) {
+    if (handed_on[k] != kNone) arrays[k] = handed_on[k];
+  }
   if (module_.opcode(i) != kWhile) return;
   // What the body hands on unchanged is what it was before the loop.
   const Computation& body = module_.computation(module_.called(i)[0]);
@@ -248,27 +256,37 @@ void ModuleNumbers::NumberResult(int32_t i) {
   }
 }
 
-// What all branches of a conditional hand on is what it was before.
-void ModuleNumbers::HandOn(int32_t i) {
-  const absl::Span<const int32_t> branches = module_.called(i);
-  const absl::Span<int32_t> arrays = Arrays(i);
-  for (const int32_t branch : branches) {
-    const Computation& of = module_.computation(branch);
-    if (of.parameters.empty() || Arrays(of.root).size() != arrays.size()) return;
-  }
-  if (module_.operands(i).size() != branches.size() + 1) return;
-  for (size_t k = 0; k < arrays.size(); ++k) {
-    std::set<int32_t> values;
-    for (size_t b = 0; b < branches.size(); ++b) {
-      const Computation& branch = module_.computation(branches[b]);
-      const absl::Span<const int32_t> given = Arrays(branch.parameters[0]);
-      const auto passed = std::find(given.begin(), given.end(), Arrays(branch.root)[k]);
-      values.insert(passed == given.end()
-                        ? kNone
-                        : Arrays(module_.operands(i)[b + 1])[passed - given.begin()]);
+// Appends what a conditional's branches are given and make of it. A branch may be given a value
+// several times, at different places, which makes no difference. Returns by array of the result the
+// value that all branches hand on, or kNone.
+std::vector<int32_t> ModuleNumbers::NumberBranches(int32_t i, std::vector<int32_t>& parts) {
+  const absl::Span<const int32_t> branches = module_.called(i), operands = module_.operands(i);
+  std::vector<std::set<int32_t>> values(Arrays(i).size());
+  for (size_t b = 0; b < branches.size(); ++b) {
+    const Computation& branch = module_.computation(branches[b]);
+    if (operands.size() != branches.size() + 1 || branch.parameters.size() != 1 ||
+        Arrays(branch.parameters[0]).size() != Arrays(operands[b + 1]).size() ||
+        Arrays(branch.root).size() != values.size()) {
+      parts.clear();
+      return {};
     }
-    if (values.size() == 1 && *values.begin() != kNone) arrays[k] = *values.begin();
+    const absl::Span<const int32_t> given = Arrays(operands[b + 1]);
+    NumberComputation(branches[b], given);
+    parts.push_back(computation_[branches[b]]);
+    std::set<int32_t> seen;
+    for (const int32_t value : given) {
+      if (seen.insert(value).second) parts.push_back(value);
+    }
+    const absl::Span<const int32_t> taken = Arrays(branch.parameters[0]);
+    for (size_t k = 0; k < values.size(); ++k) {
+      const auto passed = std::find(taken.begin(), taken.end(), Arrays(branch.root)[k]);
+      values[k].insert(passed == taken.end() ? kNone : given[passed - taken.begin()]);
+    }
   }
+  std::vector<int32_t> handed_on;
+  for (const std::set<int32_t>& all : values)
+    handed_on.push_back(all.size() == 1 ? *all.begin() : kNone);
+  return handed_on;
 }
 
 void ModuleNumbers::Pass(int32_t operand, Module::ArrayRange from, int32_t i, int32_t to) {
@@ -301,8 +319,12 @@ bool ModuleNumbers::NumberMoved(int32_t i) {
     return Module::ArrayRange{0, module_.instruction(k).array_count};
   };
   if (opcode == kParameter) {
-    for (int32_t k = 0; k < all(i).count; ++k)
-      Arrays(i)[k] = table_.OfParameter(proto.parameter_number(), k, ShapeOf(i, k));
+    std::map<int32_t, int32_t> different;  // values that are given, in their order
+    for (int32_t k = 0; k < all(i).count; ++k) {
+      const auto count = static_cast<int32_t>(different.size());
+      const int32_t place = given_.empty() ? k : different.emplace(given_[k], count).first->second;
+      Arrays(i)[k] = table_.OfParameter(proto.parameter_number(), place, ShapeOf(i, k));
+    }
   } else if (opcode == kTuple || opcode == kGetTupleElement || opcode == kOptBarrier ||
              opcode == kCopyStart) {
     return PassAll(i);

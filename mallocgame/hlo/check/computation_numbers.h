@@ -71,9 +71,9 @@ class ModuleNumbers {
   }
 
  private:
-  void NumberComputation(int32_t computation);
+  void NumberComputation(int32_t computation, absl::Span<const int32_t> given = {});
   void NumberResult(int32_t i);
-  void HandOn(int32_t i);
+  std::vector<int32_t> NumberBranches(int32_t i, std::vector<int32_t>& parts);
   // False: the instruction is none that only moves values or passes them on.
   bool NumberMoved(int32_t i);
   bool NumberTransfer(int32_t i);
@@ -90,6 +90,7 @@ class ModuleNumbers {
   ValueTable& table_;
   const AsyncChains chains_;
   std::vector<int32_t> result_, shape_, array_, computation_;  // shape_: of what is an operand
+  absl::Span<const int32_t> given_;                            // NumberComputation
 };
 
 }  // namespace mallocgame::hlo

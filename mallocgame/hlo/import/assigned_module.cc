@@ -47,7 +47,7 @@ absl::Span<const int32_t> AssignedModule::PlacesOf(int32_t i) const {
 // Whether `own` may be copy `i` of the module before: a copy to the same shape, and of the same
 // operand as far as both are known.
 bool AssignedModule::IsSameCopy(const Module& before, int32_t i, int32_t own) const {
-  if (module_->instruction(own).proto->opcode() != "copy") return false;
+  if (module_->opcode(own) != kCopy) return false;
   const ShapeProto &a = before.instruction(i).proto->shape(),
                    &b = module_->instruction(own).proto->shape();
   if (a.element_type() != b.element_type() ||

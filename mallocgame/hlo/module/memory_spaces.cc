@@ -153,8 +153,11 @@ class Spreader {
     ProgramShapeProto& shape = *computation.mutable_program_shape();
     for (const HloInstructionProto& instruction : computation.instructions()) {
       const int64_t number = instruction.parameter_number();
-      if (OpcodeOf(instruction) == kParameter && number < shape.parameters_size())
-        CopySpaces(instruction.shape(), *shape.mutable_parameters(static_cast<int>(number)));
+      if (OpcodeOf(instruction) != kParameter || number >= shape.parameters_size()) continue;
+      ShapeProto& declared = *shape.mutable_parameters(static_cast<int>(number));
+      if (declared.tuple_shapes_size() != instruction.shape().tuple_shapes_size())
+        declared = instruction.shape();
+      CopySpaces(instruction.shape(), declared);
     }
     CopySpaces(instructions_.at(computation.root_id())->shape(), *shape.mutable_result());
   }

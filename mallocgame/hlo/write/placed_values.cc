@@ -87,10 +87,54 @@ absl::StatusOr<int32_t> PlacedValues::ValueAt(int32_t value, int32_t location, i
       Define(FirstArray(i) + k, kMainMemory);
     return ValueAt(value, location, element);
   }
-  if (made_at_[value] != location || !draft_.IsEmitted(i)) return NotThere(value, location);
+  if (made_at_[value] != location || !draft_.IsEmitted(i)) {
+    if (IsOutsideAt(value, location)) return TakeAlso(value, location);
+    return NotThere(value, location);
+  }
   MG_ASSIGN_OR_RETURN(const int32_t taken, ElementAt(value, element));
   at_[{value, location}] = taken;
   return taken;
+}
+
+bool PlacedValues::IsOutsideAt(int32_t value, int32_t location) const {
+  const int32_t parameter = flow_.InstructionOf(value);
+  const auto given = given_.find(parameter);
+  if (given == given_.end() || draft_.instruction(parameter).shape().element_type() != TUPLE)
+    return false;
+  const int32_t outside =
+      flow_.ValueOf(FirstArray(given->second.operand) + value - FirstArray(parameter));
+  return IsAt(outside, location) || IsOutsideAt(outside, location);
+}
+
+int32_t PlacedValues::TakeAlso(int32_t value, int32_t location) {
+  const int32_t parameter = flow_.InstructionOf(value);
+  given_[parameter].also.emplace_back(value - FirstArray(parameter), location);
+  ShapeProto& tuple = *draft_.instruction(parameter).mutable_shape();
+  ShapeProto shape = *ArraysOf(tuple)[value - FirstArray(parameter)];
+  SetSpace(shape, location);
+  const int32_t taken = draft_.Add(draft_.computation(parameter), "get-tuple-element");
+  HloInstructionProto& proto = draft_.instruction(taken);
+  proto.set_tuple_index(tuple.tuple_shapes_size());
+  proto.add_operand_ids(draft_.instruction(parameter).id());
+  *proto.mutable_shape() = *tuple.add_tuple_shapes() = std::move(shape);
+  draft_.Emit(taken);
+  at_[{value, location}] = taken;
+  return taken;
+}
+
+absl::StatusOr<std::optional<int32_t>> PlacedValues::Widened(int32_t parameter,
+                                                             absl::Span<const int32_t> locations) {
+  const auto& [operand, also] = given_.at(parameter);
+  if (also.empty()) return std::nullopt;
+  std::vector<int32_t> elements;
+  int32_t next = 0;
+  for (const ShapeProto& element : module_.instruction(operand).proto->shape().tuple_shapes()) {
+    MG_ASSIGN_OR_RETURN(elements.emplace_back(), Regroup(operand, element, next, locations));
+  }
+  for (const auto& [array, location] : also) {
+    MG_ASSIGN_OR_RETURN(elements.emplace_back(), ArrayAt(FirstArray(operand) + array, location));
+  }
+  return MakeTuple(draft_.computation(operand), elements);
 }
 
 // Storage without a value is set aside wherever it is wanted.
@@ -220,7 +264,11 @@ absl::StatusOr<int32_t> PlacedValues::Regroup(int32_t i, const ShapeProto& shape
     MG_ASSIGN_OR_RETURN(const int32_t own, Regroup(i, element, next, locations));
     elements.push_back(own);
   }
-  const int32_t tuple = draft_.Add(draft_.computation(i), "tuple");
+  return MakeTuple(draft_.computation(i), elements);
+}
+
+int32_t PlacedValues::MakeTuple(int32_t computation, absl::Span<const int32_t> elements) {
+  const int32_t tuple = draft_.Add(computation, "tuple");
   HloInstructionProto& proto = draft_.instruction(tuple);
   proto.mutable_shape()->set_element_type(TUPLE);
   for (const int32_t element : elements) {
@@ -238,6 +286,13 @@ void PlacedValues::AddTuple(int32_t instruction, int32_t home) {
   value.size_bytes = kTupleBytes;
   value.home = home;
   AddValue(std::move(value));
+}
+
+void PlacedValues::SetTableApart(int32_t tuple) {
+  for (NewValue& value : changed_.added) {
+    if (value.instruction_id == draft_.instruction(tuple).id() && value.index.empty())
+      value.home = kNone;
+  }
 }
 
 absl::Status PlacedValues::NotThere(int32_t value, int32_t location) const {

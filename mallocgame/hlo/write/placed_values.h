@@ -42,6 +42,12 @@ class PlacedValues {
   bool IsAt(int32_t array, int32_t location) const;
   // Some location of the value: main memory if it is there.
   int32_t AnyLocationOf(int32_t array) const;
+  // A branch's parameter is this operand of its conditional. What the branch wants at other
+  // locations than the parameter has it at, it is given as further elements of the tuple.
+  void Give(int32_t parameter, int32_t operand) { given_[parameter].operand = operand; }
+  // The operand with its arrays at the locations, and with such elements; none: there are none.
+  absl::StatusOr<std::optional<int32_t>> Widened(int32_t parameter,
+                                                 absl::Span<const int32_t> locations);
   // Where the array was made; none if nothing has made it.
   std::optional<int32_t> MadeAt(int32_t array) const;
 
@@ -50,6 +56,9 @@ class PlacedValues {
   absl::StatusOr<int32_t> ArrayAt(int32_t array, int32_t location);
   // The instruction that is the result of `i` with its arrays at the locations.
   absl::StatusOr<int32_t> ResultAt(int32_t i, absl::Span<const int32_t> locations);
+
+  // A tuple that the module before hasn't got has a table in bytes of its own.
+  void SetTableApart(int32_t tuple);
 
   void SetSpace(ShapeProto& array, int32_t location) const;
   int64_t OffsetOf(int32_t location) const { return offsets_[location]; }
@@ -61,6 +70,10 @@ class PlacedValues {
 
  private:
   absl::StatusOr<int32_t> ValueAt(int32_t value, int32_t location, int32_t element);
+  // Whether a branch can be given it there.
+  bool IsOutsideAt(int32_t value, int32_t location) const;
+  int32_t TakeAlso(int32_t value, int32_t location);
+  int32_t MakeTuple(int32_t computation, absl::Span<const int32_t> elements);
   absl::StatusOr<int32_t> RecastAt(int32_t i, int32_t location);
   absl::StatusOr<int32_t> StorageAt(int32_t i, int32_t location);
   absl::StatusOr<int32_t> ElementAt(int32_t value, int32_t element);
@@ -82,6 +95,11 @@ class PlacedValues {
   std::map<std::pair<int32_t, int32_t>, int32_t> at_;
   // The locations of a tuple's arrays, and what it is with them, by instruction.
   std::map<int32_t, std::vector<std::pair<std::vector<int32_t>, int32_t>>> tuples_;
+  struct Given {
+    int32_t operand = 0;
+    std::vector<std::pair<int32_t, int32_t>> also;  // arrays of it, and their locations
+  };
+  std::map<int32_t, Given> given_;  // by parameter
   ChangedPlaces changed_;
 };
 

@@ -78,21 +78,27 @@ Locations PlanWriter::FirstNeeded(int32_t operand, int32_t called) const {
 }
 
 // What all branches hand on, they hand on at one location: that of the first which accesses it in
-// fast memory.
+// fast memory, if it stays there until all are done or is nowhere else.
 Locations PlanWriter::HandOn(int32_t i, std::vector<Locations>& given) const {
   Locations result(ArrayCount(i), kMainMemory);
+  const Tick end = program_.regions()[region_of_[module_.called(i).back()]].end;
   for (int32_t k = 0; k < ArrayCount(i); ++k) {
     const int32_t value = flow_.Before(FirstArray(i) + k);
     if (value == kNone) continue;
     std::vector<int32_t*> all;
+    bool can_change = values_.IsAt(value, kMainMemory);
     for (size_t b = 0; b < given.size(); ++b) {
       const int32_t called = module_.called(i)[b];
       const int32_t parameter = module_.computation(called).parameters[0];
       all.push_back(&given[b][flow_.PassedBy(called, k) - FirstArray(parameter)]);
+      can_change &= module_.instruction(parameter).proto->shape().element_type() == TUPLE;
     }
     for (const int32_t* location : all) {
-      if (result[k] == kMainMemory && values_.IsAt(value, *location)) result[k] = *location;
+      if (result[k] != kMainMemory || !values_.IsAt(value, *location)) continue;
+      if (can_change && *location != kMainMemory && plan_.residences[*location].end < end) continue;
+      result[k] = *location;
     }
+    if (result[k] == kMainMemory && can_change) continue;
     for (int32_t* location : all) *location = result[k];
   }
   return result;
@@ -113,13 +119,20 @@ absl::Status PlanWriter::WriteBranches(int32_t i) {
   const Locations result = HandOn(i, given);
   for (size_t b = 0; b < branches.size(); ++b) {
     MG_ASSIGN_OR_RETURN(const int32_t operand, values_.ResultAt(operands[b + 1], given[b]));
+    // Another branch may be given the same values elsewhere.
+    if (module_.instruction(operands[b + 1]).proto->shape().element_type() == TUPLE)
+      values_.SetTableApart(operand);
     SetOperand(i, b + 1, operand);
   }
   const std::vector<int32_t> outside = newest_;
   for (size_t b = 0; b < branches.size(); ++b) {
-    EmitParameter(module_.computation(branches[b]).parameters[0], given[b]);
+    const int32_t parameter = module_.computation(branches[b]).parameters[0];
+    EmitParameter(parameter, given[b]);
+    values_.Give(parameter, operands[b + 1]);
     MG_RETURN_IF_ERROR(WriteComputation(branches[b], &result).status());
     newest_ = outside;
+    MG_ASSIGN_OR_RETURN(const std::optional<int32_t> widened, values_.Widened(parameter, given[b]));
+    if (widened) SetOperand(i, b + 1, *widened);
   }
   draft_.Emit(i);
   for (int32_t k = 0; k < ArrayCount(i); ++k) {
