@@ -40,7 +40,7 @@ ModuleText Branches(const std::string& tuple, const std::string& given, int x, i
 TEST_CASE("a branch may be given one value at several places") {
   const std::string two = "(f32[8], f32[8])", three = "(f32[8], f32[8], f32[8]{0:S(1)})";
   ValueTable table(1);
-  const auto number = [&](ModuleText m) {
+  const auto number = [&](const ModuleText& m) {
     const auto module = hlo_test::Parse(m);
     return ModuleNumbers(*module, table).OfComputation(module->entry());
   };
