@@ -232,7 +232,8 @@ NamedSolver EgrlSolver() {
           [](const SolveProblem& problem, const SolveLimits& limits) {
             return TrainOn(problem, limits, {}, {});
           },
-          /*portfolio_share=*/0, /*takes_priority_games=*/true};
+          /*portfolio_share=*/0,
+          {GameKind::kPriority, GameKind::kTime}};
 }
 
 }  // namespace mallocgame::egrl

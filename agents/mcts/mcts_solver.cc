@@ -5,8 +5,7 @@
 //
 // Every second game starts from a few random changes to the best one, so that the search does not
 // stay where it is. The others start from the best game itself, with 1, 2, 1, 4, 1, 2, 1, 8 ...
-// times the simulations of the first for each decision. In the end the same is done in the game in
-// which small buffers have decisions too.
+// times the simulations of the first for each decision.
 #include "agents/mcts/mcts_solver.h"
 
 #include <algorithm>
@@ -22,9 +21,9 @@
 #include "agents/mcts/search.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
-#include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/starts.h"
 #include "mallocgame/solvers/playing/players.h"
+#include "mallocgame/solvers/playing/rent.h"
 
 namespace mallocgame::mcts {
 namespace {
@@ -233,13 +232,8 @@ void PlayGames(const Game& game, BasePolicy& policy, double until, Rng& rng, Bud
 }
 
 void PlayTimeGame(const Game& game, Rng& rng, Budget& budget) {
-  RolloutPolicy policy(game, TimeStart(game, budget.deadline()));
-  const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
-  PlayGames(game, policy, fine != nullptr ? kCoarseShare : 1.0, rng, budget);
-  if (fine == nullptr || budget.Exhausted()) return;
-  RolloutPolicy fine_policy(*fine, policy.intent());
-  budget.Looked();  // the same decisions in another game
-  PlayGames(*fine, fine_policy, 1.0, rng, budget);
+  RolloutPolicy policy(game, IntentLike(game, ReadGame(BestRentGame(game, budget.deadline()))));
+  PlayGames(game, policy, 1.0, rng, budget);
 }
 
 // Plays the priority game, among those that differ in what is important, that begins best.
@@ -273,7 +267,8 @@ NamedSolver MctsSolver() {
           [](const SolveProblem& problem, const SolveLimits& limits) {
             return SolveByPlaying(problem, limits, PlayMcts);
           },
-          0, /*takes_priority_games=*/true, /*takes_schedule_games=*/true};
+          /*portfolio_share=*/0,
+          {GameKind::kPriority, GameKind::kTime, GameKind::kSchedule}};
 }
 
 }  // namespace mallocgame::mcts

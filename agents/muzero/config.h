@@ -54,7 +54,8 @@ struct Config {
   Setting<int> varied_decisions = {
       4'000'000, 0, 1e9,
       "Number of decisions that a group plays in an iteration, without search, in games that vary "
-      "a best game; one of the priority game counts as 4, one of the schedule game as 40."};
+      "a best game; one of the priority game counts as 4, one of the schedule game as 40. The time "
+      "game is not varied."};
 
   Setting<std::string> proposals = {
       "network", "network|uniform",

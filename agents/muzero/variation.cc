@@ -108,7 +108,7 @@ class Varying {
   // Sets up a trial, and returns the decision at which it leaves the accepted game. Nothing if the
   // first of the changes is none in that game.
   virtual std::optional<int32_t> Change(const Changes& changes, Rng& rng) = 0;
-  // The same for a move of the kind that annealing tries. Nothing for a time game.
+  // The same for a move of the kind that annealing tries.
   virtual std::optional<int32_t> Move(Rng& rng) = 0;
   // Plays the trial and returns whether annealing accepts it. `temperature` is in units.
   virtual bool Play(double temperature, Rng& rng) = 0;
@@ -117,19 +117,16 @@ class Varying {
   virtual int64_t latency_ps() const = 0;  // of the accepted game
 };
 
-// Of the time game and of the priority game. Of the segments that it could take at a decision, a
-// proposal takes another one or the same.
+// Of the priority game. Of the runs that it could take at a decision, a proposal takes another one or
+// the same.
 class VaryingPlacement final : public Varying {
  public:
   VaryingPlacement(const Task& task, const Start& start)
-      : task_(task), order_(task.game().options().kind == GameKind::kPriority),
-        search_(task.game(), IntentFor(task.game(), start)) {
+      : task_(task), search_(task.game(), IntentFor(task.game(), start)) {
     const std::unique_ptr<Position> position = task.game().Start();
     for (const uint8_t action : start.actions) {
-      if (order_) {
-        const auto candidates = static_cast<const PriorityState&>(*position).candidates();
-        shown_.emplace_back(candidates.begin(), candidates.end());
-      }
+      const auto candidates = static_cast<const PriorityState&>(*position).candidates();
+      shown_.emplace_back(candidates.begin(), candidates.end());
       MG_CHECK(position->Apply(action).ok());
       taken_.push_back(DecidedSegment(*position, position->num_decisions() - 1));
     }
@@ -138,8 +135,7 @@ class VaryingPlacement final : public Varying {
   std::optional<int32_t> Change(const Changes& changes, Rng& rng) override {
     const Proposal& first = changes.proposals[0];
     const std::optional<int32_t> at = Leaves(first);
-    if (!at || (!order_ && !search_.GoTo(*at).legal_actions().Has(first.action)))
-      return std::nullopt;
+    if (!at) return std::nullopt;
     // Later changes must not be missed, if accepted changes have moved their runs ahead.
     int32_t from = *at;
     for (const Proposal& change : changes.proposals) {
@@ -158,10 +154,7 @@ class VaryingPlacement final : public Varying {
     return from;
   }
 
-  std::optional<int32_t> Move(Rng& rng) override {
-    if (!order_) return std::nullopt;
-    return search_.Move(rng);
-  }
+  std::optional<int32_t> Move(Rng& rng) override { return search_.Move(rng); }
 
   bool Play(double temperature, Rng& rng) override {
     const double worse = AcceptedLoss(temperature, rng) * task_.unit_ps();
@@ -184,13 +177,11 @@ class VaryingPlacement final : public Varying {
     return policy.intent();
   }
 
-  Mode ModeOf(const Proposal& proposal) const {
-    return order_ ? static_cast<Mode>(proposal.action % kActionModes)
-                  : mallocgame::ModeOf(static_cast<Action>(proposal.action));
+  static Mode ModeOf(const Proposal& proposal) {
+    return static_cast<Mode>(proposal.action % kActionModes);
   }
   int32_t SegmentOf(const Proposal& proposal) const {
-    return order_ ? shown_[proposal.decision][proposal.action / kActionModes]
-                  : taken_[proposal.decision];
+    return shown_[proposal.decision][proposal.action / kActionModes];
   }
   BufferId BufferOf(int32_t segment) const {
     return task_.game().program().access(search_.intent()[segment].first).buffer;
@@ -216,10 +207,9 @@ class VaryingPlacement final : public Varying {
   }
 
   const Task& task_;
-  bool order_;
   GameSearch search_;
-  // For each decision of the game to be varied: of a priority game the candidates that it saw; and
-  // the segment that it took.
+  // For each decision of the game to be varied: the candidates that it saw, and the run that it
+  // took.
   std::vector<std::vector<int32_t>> shown_;
   std::vector<int32_t> taken_;
 };
@@ -306,10 +296,13 @@ class VaryingSchedule final : public Varying {
   int64_t latency_ps_ = 0;    // of the accepted game
 };
 
+// Null for a time game, which is not varied.
 std::unique_ptr<Varying> MakeVarying(const Task& task, const Start& start) {
   if (task.game().options().kind == GameKind::kSchedule)
     return std::make_unique<VaryingSchedule>(task, start);
-  return std::make_unique<VaryingPlacement>(task, start);
+  if (task.game().options().kind == GameKind::kPriority)
+    return std::make_unique<VaryingPlacement>(task, start);
+  return nullptr;
 }
 
 // What single changes of the game to be varied cost.
@@ -359,10 +352,11 @@ class Lessons {
 
 absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t decisions,
                                 Network* network, Rng& rng) {
-  MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals, Propose(task, start, network));
   Varied varied;
-  if (proposals.empty()) return varied;
   const std::unique_ptr<Varying> varying = MakeVarying(task, start);
+  if (varying == nullptr) return varied;
+  MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals, Propose(task, start, network));
+  if (proposals.empty()) return varied;
   Varying& game = *varying;
   decisions /= CountOfDecision(task.game());
   const double first = kColdest * std::pow(kHottest / kColdest, rng.Uniform());

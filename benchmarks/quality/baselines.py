@@ -5,7 +5,7 @@
 
 Each method has one core for each level and seed; the best plan so far counts. PPO (sb3-contrib's,
 masked), DQN (Stable-Baselines3's, masked here) and MuZero learn on the level itself, in that time.
-Cloning has learned before, from annealing's games on levels of train, where the styles of `styles`
+Cloning has learned before, from tree search's games on levels of train, where the styles of `styles`
 were chosen. Each run is a file in FOLDER with what it found when, so that it can be interrupted and
 goes on where it stopped. All machines of --ray must see FOLDER, where cloning keeps its networks.
 Prints the table of docs/results/baselines.md. Needs mallocgame[rl,agents,benchmark].
@@ -50,7 +50,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "explore_share": 0.5, "explore_least": 0.02,
     },
     "MuZero": {"game": "time"},  # as the others that learn here
-    "cloning": {"levels": 150, "behaviour": "anneal:1000", "steps": 3000},
+    "cloning": {"levels": 150, "behaviour": "mcts:1000", "steps": 3000},
 }  # fmt: skip
 
 

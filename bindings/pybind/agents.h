@@ -83,14 +83,13 @@ pybind11::class_<AgentHandle<Agent>> BindAgentClass(pybind11::module_& module, c
           "solver",
           [solver](const Handle& handle, double portfolio_share) {
             const GameKind kind = handle.agent->kind();
-            const bool schedule = kind == GameKind::kSchedule;
             return NamedSolver{
                 solver,
                 [agent = handle.agent](const SolveProblem& problem, const SolveLimits& limits) {
                   return agent->Solve(problem, limits);
                 },
-                schedule ? 0 : portfolio_share,  // portfolios don't play the schedule game
-                kind == GameKind::kPriority, schedule};
+                portfolio_share,
+                {kind}};
           },
           py::arg("portfolio_share"))
       .def_property_readonly(

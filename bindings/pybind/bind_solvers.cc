@@ -319,8 +319,7 @@ void BindSolvers(py::module_& module) {
                           "where it works: agent.solver(), or solve(checkpoint=path)"))
       .def_readonly("name", &NamedSolver::name)
       .def_property_readonly("game", [](const NamedSolver& solver) {
-        const GameKind other = solver.takes_schedule_games ? GameKind::kSchedule : GameKind::kTime;
-        return std::string(GameKindName(solver.takes_priority_games ? GameKind::kPriority : other));
+        return std::string(GameKindName(solver.games[0]));
       });
   py::class_<ResultHandle>(module, "SolveResult", "A solver's plan and what is known about it.")
       .def_property_readonly("plan", [](const ResultHandle& r) { return r.result.plan; })
@@ -394,6 +393,15 @@ void BindSolvers(py::module_& module) {
 
   module.def(
       "solver_names", [] { return SolverNames(BesideTheCores()); }, "Names that solve() takes.");
+  module.def(
+      "solver_game",
+      [](const std::string& solver, std::vector<NamedSolver> extra_solvers) {
+        for (const NamedSolver& own : BesideTheCores()) extra_solvers.push_back(own);
+        return GameKindName(ValueOrRaise(GamePlayedBy(solver, extra_solvers)));
+      },
+      py::arg("solver"), py::arg("extra_solvers") = std::vector<NamedSolver>{},
+      "The game that a solver plays where nobody says which one: 'time', 'priority' or 'schedule'. "
+      "InvalidInputError: there is no such solver.");
   module.def(
       "solve_game",
       [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds,

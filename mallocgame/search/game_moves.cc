@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "mallocgame/game/priority/priority_state.h"
-#include "mallocgame/game/state.h"
 #include "mallocgame/search/game_search.h"
 
 namespace mallocgame {
@@ -28,61 +27,6 @@ int32_t Before(int32_t at) { return std::max(0, at - 4); }
 bool MayMeet(const PlannedResidence& a, const PlannedResidence& b) {
   return a.earliest_fetch < b.end && b.earliest_fetch < a.end;
 }
-
-class TimeMoves final : public GameMoves {
- public:
-  explicit TimeMoves(GameSearch& search) : search_(search), game_(search.position().game()) {}
-
-  int32_t Propose(Rng& rng) override {
-    const auto at = static_cast<int32_t>(rng.Below(search_.decisions()));
-    const ActionSet legal = search_.GoTo(at).legal_actions();
-    const int32_t access = search_.segment(at);
-    const uint32_t kind = rng.Below(8);
-    if (kind < 5) {
-      Reassign(access, legal, rng);
-    } else if (kind < 7) {
-      ReassignBuffer(access, rng);
-    } else {
-      KickFrom(at, rng);
-    }
-    return at;
-  }
-
-  void Accepted() override {}
-
- private:
-  Mode AnyMode(Rng& rng) const {
-    return ModeOf(static_cast<Action>(rng.Below(game_.num_actions())));
-  }
-
-  void Reassign(int32_t access, ActionSet legal, Rng& rng) {
-    ActionSet others = legal;
-    for (const int action : legal) {
-      if (ModeOf(static_cast<Action>(action)) == search_.intent()[access].mode)
-        others.Remove(action);
-    }
-    if (others.empty()) others = legal;
-    search_.Want(access, ModeOf(static_cast<Action>(others[rng.Below(others.size())])));
-  }
-
-  void ReassignBuffer(int32_t from, Rng& rng) {
-    const Mode mode = AnyMode(rng);
-    const Program& program = game_.program();
-    for (const AccessId id : program.accesses_of(program.access(AccessId(from)).buffer)) {
-      if (id.value >= from && rng.Below(4) != 0) search_.Want(id.value, mode);
-    }
-  }
-
-  void KickFrom(int32_t at, Rng& rng) {
-    const int32_t end = std::min(search_.decisions(), at + 2 + static_cast<int32_t>(rng.Below(6)));
-    for (int32_t i = at; i < end; ++i) {
-      if (rng.Below(2) == 0) search_.Want(search_.segment(i), AnyMode(rng));
-    }
-  }
-
-  GameSearch& search_;
-  const Game& game_;
-};
 
 class PriorityMoves final : public GameMoves {
  public:
@@ -268,39 +212,28 @@ int32_t PriorityMoves::Propose(Rng& rng) {
   return Reassign(at, /*two=*/kind < 9, rng);
 }
 
-void KickTimeGame(const Game& game, const IncumbentTrace& trace, Intent& intent, Rng& rng) {
-  const auto decisions = static_cast<uint32_t>(trace.decisions());
-  const auto any_mode = [&] { return ModeOf(static_cast<Action>(rng.Below(game.num_actions()))); };
-  const uint32_t begin = rng.Below(decisions),
-                 end = std::min(decisions, begin + 1 + rng.Below(kMostKicked));
-  for (uint32_t i = begin; i < end; ++i) {
-    if (rng.Below(2) == 0) intent[trace.segment(static_cast<int32_t>(i))].mode = any_mode();
-  }
-  if (rng.Below(2) == 0) {
-    const Program& program = game.program();
-    const AccessId first(trace.segment(static_cast<int32_t>(rng.Below(decisions))));
-    const Mode mode = any_mode();
-    for (const AccessId id : program.accesses_of(program.access(first).buffer)) {
-      if (id >= first && rng.Below(4) != 0) intent[id.index()].mode = mode;
-    }
-  }
+}  // namespace
+
+std::unique_ptr<GameMoves> GameMoves::Create(GameSearch& search) {
+  return std::make_unique<PriorityMoves>(search);
 }
 
-void KickPriorityGame(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng) {
+void Kick(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng) {
   const auto decisions = static_cast<uint32_t>(trace.decisions());
   const uint32_t at = rng.Below(decisions), kind = rng.Below(4);
-  const int32_t run = trace.segment(static_cast<int32_t>(at));
-  const int32_t parent = game.priority_tables().runs[run].parent;
+  const int32_t segment = trace.segment(static_cast<int32_t>(at));
+  const bool priority = game.options().kind == GameKind::kPriority;
+  const int32_t parent = priority ? game.priority_tables().runs[segment].parent : -1;
   if (kind == 0 && parent >= 0) {
     trace.Change(parent);
     intent[parent].mode = rng.Below(2) == 0 ? Mode::kLate : Mode::kEarly;
-  } else if (kind == 1) {
+  } else if (kind == 1 && priority) {
     const uint32_t by = 1 + rng.Below(kMostInserted);
     const bool earlier = rng.Below(2) == 0;
     const uint32_t other = earlier ? at - std::min(at, by) : std::min(at + by, decisions - 1);
-    trace.Change(run);
-    intent[run].rank = intent[trace.segment(static_cast<int32_t>(other))].rank +
-                       (earlier ? -0.5 : 0.5) * kNextRank;
+    trace.Change(segment);
+    intent[segment].rank = intent[trace.segment(static_cast<int32_t>(other))].rank +
+                           (earlier ? -0.5 : 0.5) * kNextRank;
   } else {
     const uint32_t end = std::min(decisions, at + 1 + rng.Below(kMostKicked));
     for (uint32_t i = at; i < end; ++i) {
@@ -310,21 +243,6 @@ void KickPriorityGame(const Game& game, IncumbentTrace& trace, Intent& intent, R
       intent[one].mode = static_cast<Mode>(rng.Below(kActionModes));
     }
   }
-}
-
-}  // namespace
-
-std::unique_ptr<GameMoves> GameMoves::Create(GameSearch& search) {
-  if (search.position().game().options().kind == GameKind::kPriority)
-    return std::make_unique<PriorityMoves>(search);
-  return std::make_unique<TimeMoves>(search);
-}
-
-void Kick(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng) {
-  if (game.options().kind == GameKind::kPriority)
-    KickPriorityGame(game, trace, intent, rng);
-  else
-    KickTimeGame(game, trace, intent, rng);
 }
 
 }  // namespace mallocgame

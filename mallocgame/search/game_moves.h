@@ -1,7 +1,6 @@
-// The moves of local search over games, by their names in operations research. Each changes what is
-// wanted for some segments of the accepted game's intent.
+// The moves of local search over priority games, by their names in operations research. Each changes
+// what is wanted for some runs, the segments of the accepted game's intent.
 //
-// In the priority game, where a run is a segment:
 //   Reassign          another mode for one run: a 1-flip. Reassign two: with a later one.
 //   Insert            a run has its turn a few decisions earlier or later: the insertion move of
 //                     permutation scheduling (Taillard 1990).
@@ -10,13 +9,8 @@
 //   Exchange          two runs of about one size change roles. Alone, each step of that would lose.
 //   CompoundExchange  a run and a few others give way to each other: an ejection chain (Glover
 //                     1996). The others are served anew where it pays.
-// In the time game, where an access is a segment:
-//   Reassign          another mode for one access: a 1-flip.
-//   ReassignBuffer    a mode for the accesses of one buffer from here on: a block move.
-//   Kick              any modes for a few accesses in a row: the perturbation of iterated local
-//                     search (Lourenço, Martin and Stützle 2003).
 // In the words of reinforcement learning a 1-flip deviates from the incumbent's policy once, and
-// follows it before and after; a kick explores at random for a few steps.
+// follows it before and after.
 #ifndef MALLOCGAME_SEARCH_GAME_MOVES_H_
 #define MALLOCGAME_SEARCH_GAME_MOVES_H_
 
@@ -45,10 +39,9 @@ class GameMoves {
   virtual void Accepted() = 0;
 };
 
-// A stronger kick than that, of a whole game that `intent` led to and that is in `trace`, which
-// must have decisions: in the time game a few successive decisions, and in half of the cases those
-// about one buffer too; in the priority game a few successive ones, or an insertion, or a
-// coalescing.
+// The perturbation of iterated local search (Lourenço, Martin and Stützle 2003), of a whole time game
+// or priority game that `intent` led to and that is in `trace`, which must have decisions: any modes
+// for a few successive decisions; in the priority game also an insertion, or a coalescing.
 void Kick(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng);
 
 }  // namespace mallocgame

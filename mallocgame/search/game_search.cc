@@ -17,15 +17,13 @@ constexpr int64_t kAcceptedBetweenOrders = 256;
 }  // namespace
 
 GameSearch::GameSearch(const Game& game, Intent intent)
-    : position_(game.Start()), order_(game.options().kind == GameKind::kPriority),
-      intent_(std::move(intent)), trace_(IncumbentTrace::Create(game)),
+    : position_(game.Start()), intent_(std::move(intent)), trace_(IncumbentTrace::Create(game)),
       moves_(GameMoves::Create(*this)) {
   MG_CHECK(Try(std::numeric_limits<int64_t>::max()));
   Accept();
 }
 
 Intent GameSearch::Replayable() const {
-  if (!order_) return intent_;
   std::vector<double> highest;  // the highest rank up to each decision
   for (int32_t i = 0; i < decisions(); ++i) {
     const double rank = intent_[segment(i)].rank;
@@ -68,7 +66,7 @@ bool GameSearch::IsHopeless(int64_t most) const {
 bool GameSearch::Try(int64_t most) {
   trace_->Begin(agrees_);
   while (!position_->IsTerminal()) {
-    if (order_ && IsHopeless(most)) return false;
+    if (IsHopeless(most)) return false;
     trace_->Decide(*position_, intent_);
   }
   return position_->latency_ps() <= most;
@@ -81,7 +79,7 @@ void GameSearch::Accept() {
   latency_ = position_->latency_ps();
   agrees_ = decisions();
   changed_.clear();
-  if (order_ && ++accepted_ % kAcceptedBetweenOrders == 0) intent_ = Replayable();
+  if (++accepted_ % kAcceptedBetweenOrders == 0) intent_ = Replayable();
   moves_->Accepted();
 }
 

@@ -1,4 +1,4 @@
-// Local search over games, of either kind. The accepted solution is a whole game and an intent that
+// Local search over priority games. The accepted solution is a whole game and an intent that
 // led to it. A trial changes what is wanted for some segments and plays on from the first decision
 // that this concerns, beside the accepted game (incumbent_trace.h).
 #ifndef MALLOCGAME_SEARCH_GAME_SEARCH_H_
@@ -20,7 +20,7 @@ namespace mallocgame {
 
 class GameSearch final : public Neighbourhood {
  public:
-  // Plays and accepts the first game. `intent` is a dense one of `game`.
+  // Plays and accepts the first game. `intent` is a dense one of `game`, a priority game.
   GameSearch(const Game& game, Intent intent);
 
   // The accepted game: the segments that it decided in order, what it chose, and its latency.
@@ -47,7 +47,7 @@ class GameSearch final : public Neighbourhood {
 
   bool empty() const override { return decisions() == 0; }
   void Propose(Rng& rng) override { Move(rng); }
-  // Plays the trial to its end. In the priority game a trial whose stalls are sure to be too long
+  // Plays the trial to its end. A trial whose stalls are sure to be too long
   // before its last decision, by what that decision is estimated to save, is not played to its end.
   bool Try(int64_t most) override;
   // Modes become what was really chosen: those that gave way are forgotten.
@@ -59,7 +59,6 @@ class GameSearch final : public Neighbourhood {
 
   std::unique_ptr<Position>
       position_;  // agrees with the accepted game in the first agrees_ decisions
-  bool order_;    // it is of a priority game
   Intent intent_;
   std::unique_ptr<IncumbentTrace> trace_;             // the accepted game
   std::vector<std::pair<int32_t, Segment>> changed_;  // as they were before the trial

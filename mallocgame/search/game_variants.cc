@@ -6,18 +6,6 @@
 #include "mallocgame/base/error.h"
 
 namespace mallocgame {
-namespace {
-
-std::shared_ptr<const Game> OfKind(const Game& game, GameKind kind) {
-  if (game.options().kind == kind) return game.shared_from_this();
-  GameOptions options = game.options();
-  options.kind = kind;
-  options.main_bytes = 0;
-  return GameWith(game, options);
-}
-
-}  // namespace
-
 std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& options) {
   auto with = Game::Create(game.shared_program(), game.hardware(), options);
   MG_CHECK(with.ok());
@@ -39,10 +27,20 @@ std::shared_ptr<const Game> GameToSearch(const Game& game) {
   return GameShowing(*GameWith(game, options), kMaxCandidates);
 }
 
-std::shared_ptr<const Game> TimeGameOf(const Game& game) { return OfKind(game, GameKind::kTime); }
+std::shared_ptr<const Game> GameOfKind(const Game& game, GameKind kind) {
+  if (game.options().kind == kind) return game.shared_from_this();
+  GameOptions options = game.options();
+  options.kind = kind;
+  options.main_bytes = 0;
+  return GameWith(game, options);
+}
+
+std::shared_ptr<const Game> TimeGameOf(const Game& game) {
+  return GameOfKind(game, GameKind::kTime);
+}
 
 std::shared_ptr<const Game> PriorityGameOf(const Game& game) {
-  return OfKind(game, GameKind::kPriority);
+  return GameOfKind(game, GameKind::kPriority);
 }
 
 std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game) {

@@ -20,7 +20,8 @@ std::shared_ptr<const Game> GameShowing(const Game& game, int candidates);
 // that it can, and takes no time for exact stalls on the way.
 std::shared_ptr<const Game> GameToSearch(const Game& game);
 
-// The same game as a time game, and as a priority game.
+// The same game as one of that kind; as a time game, and as a priority game.
+std::shared_ptr<const Game> GameOfKind(const Game& game, GameKind kind);
 std::shared_ptr<const Game> TimeGameOf(const Game& game);
 std::shared_ptr<const Game> PriorityGameOf(const Game& game);
 

@@ -23,11 +23,11 @@ constexpr const char* kXlaAssigned = "xla-assigned";
 struct Member {
   std::string solver;
   // shares of the time limit on one core
-  double solve_share;    // for the solver
-  double arrange_share;  // for arranging its plan anew
-  double polish_share;   // for polishing the result
-  uint64_t seed = 0;     // added to the caller's
-  bool order = false;    // the solver plays the priority game
+  double solve_share;               // for the solver
+  double arrange_share;             // for arranging its plan anew
+  double polish_share;              // for polishing the result
+  uint64_t seed = 0;                // added to the caller's
+  GameKind game = GameKind::kTime;  // that the solver plays
 };
 
 // A core on which less time than this is left for annealing goes one way only: that gets further
@@ -43,8 +43,9 @@ std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limi
   constexpr double kLeast = 0.05;  // of a member that is worth beginning
   double extra = 0;
   for (const NamedSolver& solver : problem.extra_solvers) {
-    if (solver.portfolio_share <= 0) continue;
-    members.push_back({solver.name, solver.portfolio_share, 0, 0, 0, solver.takes_priority_games});
+    const GameKind game = solver.games[0];
+    if (solver.portfolio_share <= 0 || game == GameKind::kSchedule) continue;
+    members.push_back({solver.name, solver.portfolio_share, 0, 0, 0, game});
     extra += solver.portfolio_share;
   }
   size_t annealers = 2;
@@ -61,7 +62,7 @@ std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limi
     double share = left(part ? kQuick : kQuick + extra);
     if (part && i + 1 == annealers) share -= extra;
     if (i % 2 == 0) {
-      members.push_back({"anneal", 0.7 * share, 0.1 * share, 0.2 * share, i, true});
+      members.push_back({"anneal", 0.7 * share, 0.1 * share, 0.2 * share, i, GameKind::kPriority});
     } else {
       members.push_back({"packing", 0.8 * share, 0, 0.2 * share, i});
     }
@@ -102,7 +103,7 @@ absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLi
   own.seed = limits.seed + member.seed;
   own.progress = [&](double, int64_t latency_ps) { curve.Add(member.solver, latency_ps); };
   SolveProblem played = problem;
-  played.game = member.order ? PriorityGameOf(*problem.game) : TimeGameOf(*problem.game);
+  played.game = GameOfKind(*problem.game, member.game);
   MG_ASSIGN_OR_RETURN(SolveResult result, solve(member.solver, played, own));
   curve.Add(member.solver, result.report.latency_ps);
   own.seconds = limits.seconds * member.arrange_share;

@@ -1,5 +1,6 @@
 #include "mallocgame/solvers/registry.h"
 
+#include <algorithm>
 #include <array>
 
 #include "absl/strings/str_cat.h"
@@ -15,10 +16,13 @@ namespace {
 struct OwnSolver {
   const char* name;
   absl::StatusOr<SolveResult> (*solve)(const SolveProblem&, const SolveLimits&);
-  bool takes_priority_games = true;
-  bool takes_schedule_games = false;
+  absl::Span<const GameKind> games;
 };
-constexpr bool kOnlyTimeGames = false;
+// The first is the one that a solver plays where nobody says which one. What plays no game takes
+// its program in the order of instructions that it has.
+constexpr GameKind kTimeGame[] = {GameKind::kTime}, kPriorityGame[] = {GameKind::kPriority},
+                   kOwnOrder[] = {GameKind::kTime, GameKind::kPriority},
+                   kAll[] = {GameKind::kTime, GameKind::kPriority, GameKind::kSchedule};
 
 // A portfolio runs other solvers of this table.
 absl::StatusOr<SolveResult> SolveWithPortfolio(const SolveProblem& problem,
@@ -32,28 +36,23 @@ absl::StatusOr<SolveResult> SolveWithPortfolioXla(const SolveProblem& problem,
 }
 
 constexpr std::array kSolvers = {
-    OwnSolver{"all-main", SolveAllMain},
-    OwnSolver{"xla-assigned", SolveXlaAssigned},
-    OwnSolver{"xla-heuristic", SolveXlaHeuristic},
-    OwnSolver{"styles", SolveStyles},
-    OwnSolver{"packing", SolvePacking},
-    OwnSolver{"random", SolveRandom, true, /*takes_schedule_games=*/true},
-    OwnSolver{"greedy", SolveGreedy, true, /*takes_schedule_games=*/true},
-    OwnSolver{"rent", SolveRent, kOnlyTimeGames},
-    OwnSolver{"anneal", SolveAnneal},
-    OwnSolver{"portfolio", SolveWithPortfolio},
-    OwnSolver{"portfolio-xla", SolveWithPortfolioXla},
-    OwnSolver{"exact", SolveExact, kOnlyTimeGames},
+    OwnSolver{"all-main", SolveAllMain, kOwnOrder},
+    OwnSolver{"xla-assigned", SolveXlaAssigned, kOwnOrder},
+    OwnSolver{"xla-heuristic", SolveXlaHeuristic, kOwnOrder},
+    OwnSolver{"styles", SolveStyles, kOwnOrder},
+    OwnSolver{"packing", SolvePacking, kOwnOrder},
+    OwnSolver{"random", SolveRandom, kAll},
+    OwnSolver{"greedy", SolveGreedy, kAll},
+    OwnSolver{"rent", SolveRent, kTimeGame},
+    OwnSolver{"anneal", SolveAnneal, kPriorityGame},
+    OwnSolver{"portfolio", SolveWithPortfolio, kOwnOrder},
+    OwnSolver{"portfolio-xla", SolveWithPortfolioXla, kOwnOrder},
+    OwnSolver{"exact", SolveExact, kTimeGame},
 };
 
 template <class Solver>
 bool Takes(const Solver& solver, GameKind kind) {
-  switch (kind) {
-    case GameKind::kTime: return true;
-    case GameKind::kPriority: return solver.takes_priority_games;
-    case GameKind::kSchedule: return solver.takes_schedule_games;
-  }
-  return false;
+  return std::find(solver.games.begin(), solver.games.end(), kind) != solver.games.end();
 }
 
 // `solver` is called `name`.
@@ -67,12 +66,12 @@ absl::Status Refused(absl::string_view name, const Solver& solver, const SolvePr
   for (const NamedSolver& other : problem.extra_solvers) {
     if (Takes(other, kind)) others.push_back(other.name);
   }
-  const bool only_time = kind == GameKind::kPriority && !Takes(solver, GameKind::kSchedule);
-  return absl::InvalidArgumentError(
-      absl::StrCat("solver '", name, "' ",
-                   only_time ? "plays the time game only, found a priority game"
-                             : absl::StrCat("doesn't play the ", GameKindName(kind), " game"),
-                   "; allowed: ", absl::StrJoin(others, ", ")));
+  const auto append = [](std::string* text, GameKind game) {
+    absl::StrAppend(text, "the ", GameKindName(game), " game");
+  };
+  return absl::InvalidArgumentError(absl::StrCat(
+      "solver '", name, "' plays ", absl::StrJoin(solver.games, " or ", append), " only, found a ",
+      GameKindName(kind), " game; allowed for that: ", absl::StrJoin(others, ", ")));
 }
 
 // Runs a solver, and fills in the name and the curve if the solver left them empty.
@@ -101,6 +100,26 @@ std::vector<std::string> SolverNames(absl::Span<const NamedSolver> extra_solvers
   return names;
 }
 
+namespace {
+
+absl::Status Unknown(absl::string_view name, absl::Span<const NamedSolver> extra_solvers) {
+  return absl::NotFoundError(absl::StrCat("no solver named '", name, "'; there are ",
+                                          absl::StrJoin(SolverNames(extra_solvers), ", ")));
+}
+
+}  // namespace
+
+absl::StatusOr<GameKind> GamePlayedBy(absl::string_view name,
+                                      absl::Span<const NamedSolver> extra_solvers) {
+  for (const OwnSolver& solver : kSolvers) {
+    if (name == solver.name) return solver.games[0];
+  }
+  for (const NamedSolver& solver : extra_solvers) {
+    if (name == solver.name) return solver.games[0];
+  }
+  return Unknown(name, extra_solvers);
+}
+
 absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem,
                                   const SolveLimits& limits) {
   for (const OwnSolver& solver : kSolvers) {
@@ -109,8 +128,7 @@ absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& pr
   for (const NamedSolver& solver : problem.extra_solvers) {
     if (name == solver.name) return RunNamed(name, solver, problem, limits);
   }
-  return absl::NotFoundError(absl::StrCat("no solver named '", name, "'; there are ",
-                                          absl::StrJoin(SolverNames(problem.extra_solvers), ", ")));
+  return Unknown(name, problem.extra_solvers);
 }
 
 }  // namespace mallocgame

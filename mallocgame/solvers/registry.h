@@ -15,8 +15,12 @@ namespace mallocgame {
 // The names of the library's own solvers, then those of `extra_solvers`.
 std::vector<std::string> SolverNames(absl::Span<const NamedSolver> extra_solvers = {});
 
+// The game that a solver plays where nobody says which one. NotFound as of Solve.
+absl::StatusOr<GameKind> GamePlayedBy(absl::string_view name,
+                                      absl::Span<const NamedSolver> extra_solvers = {});
+
 // Runs the solver `name`, one of SolverNames(problem.extra_solvers). NotFound lists them.
-// InvalidArgument: the solver plays the time game only, and problem.game is a priority game.
+// InvalidArgument: the solver doesn't play problem.game.
 // FailedPrecondition: the solver needs XLA's plan and there is none.
 absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem,
                                   const SolveLimits& limits);

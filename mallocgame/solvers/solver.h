@@ -97,8 +97,8 @@ struct NamedSolver {
   std::function<absl::StatusOr<SolveResult>(const SolveProblem&, const SolveLimits&)> solve;
   // the share of a portfolio's time limit that it gets on one core; 0: it is no member
   double portfolio_share = 0;
-  bool takes_priority_games = false;  // whether SolveProblem::game may be a priority game
-  bool takes_schedule_games = false;  // and a schedule game
+  // the games that SolveProblem::game may be; it plays the first where nobody says which one
+  std::vector<GameKind> games = {GameKind::kTime};
 };
 
 // The latency in picoseconds, and 0.5 % of what preloads cost the first run: of two plans solvers

@@ -49,13 +49,14 @@ def solvers(threads: int, folder: pathlib.Path) -> None:
     """Every solver in both games, with a limit of evaluations, on as many cores as threads."""
     del threads  # The process has its cores.
     for solver in mg.solver_names():
-        for game in ("time", "priority") if solver in ("anneal", "mcts") else ("time",):
+        for game in ("time", "priority") if solver == "mcts" else (None,):
             result = mg.solve(
-                mg.Game(mg.load_program(PROGRAM), game=game),
+                mg.load_program(PROGRAM),
                 solver,
                 seconds=0,
                 evaluations=EVALUATIONS,
                 seed=3,
+                game=game,
             )
             text = result.plan.to_json(mg.load_program(PROGRAM))
             (folder / f"{solver}.{game}.json").write_text(text, encoding="utf-8")

@@ -44,7 +44,7 @@ def plans(program: mg.Program, seed: int):
     for solver, evaluations in (
         ("greedy", 1),
         ("random", 10),
-        ("anneal", 60),
+        ("rent", 0),
         ("packing", 300),
         ("exact", 300),
     ):

@@ -116,7 +116,7 @@ def test_searched_games_are_logged_with_the_search(run, tmp_path):
     done = run("solve", SMALL, "--solver", "mcts", "--seconds", 0.5, "--log", "game.mgr")
     assert done.returncode == 0, done.stderr
     log = mg.load_log(tmp_path / "game.mgr")
-    assert log.search_visits.shape == log.search_values.shape == (len(log.actions), 4)
+    assert log.search_visits.shape == log.search_values.shape == (len(log.actions), 20)
     assert log.search_visits[0].sum() > 0
     assert run("replay", "game.mgr").returncode == 0
     assert run("view", "game.mgr", "-o", "page.html").returncode == 0
@@ -150,7 +150,9 @@ def test_an_priority_game_is_solved_logged_replayed_and_shown(run, run_json, tmp
     assert game.kind == "priority" and log.search_visits.shape[1] == game.num_actions
     assert run("replay", "game.mgr").returncode == 0
     assert run("view", "game.mgr", "-o", "page.html").returncode == 0
-    refused(run("solve", SMALL, "--solver", "rent", "--game", "priority"), "time game only", "mcts")
+    refused(
+        run("solve", SMALL, "--solver", "rent", "--game", "priority"), "the time game only", "mcts"
+    )
     refused(run("solve", SMALL, "--game", "chess"), "chess")
     rows = run_json("compare", SMALL, "--solvers", "greedy,anneal", *options[:4])["results"]
     assert all(row["valid"] for row in rows)

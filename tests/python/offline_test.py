@@ -22,7 +22,7 @@ from mallocgame._levels.splits import VARIANTS
 from mallocgame.offline import making
 
 WAVERNN = "wavernn_64steps_b8.tpu_v5e"  # whose instructions wait for small buffers
-BEHAVIOURS = ["greedy", "rent", "anneal:30", "random"]
+BEHAVIOURS = ["greedy", "rent", "mcts:30", "random"]
 COMPACT, FLAT = (
     sum(math.prod(part.shape) for part in mg.observation.layout(settings))
     for settings in (mg.observation.COMPACT, {})
@@ -139,7 +139,7 @@ def test_prices_must_fit():
 
 def test_what_an_episode_holds(episodes, level_set):
     behaviours = [episode.behaviour for episode in episodes[:4]]
-    assert behaviours == ["greedy", "rent", "anneal:30", "random:1"]
+    assert behaviours == ["greedy", "rent", "mcts:30", "random:1"]
     size = mg.Observer(mg.Game(mg.load_program(SMALL)), mg.observation.COMPACT).size
     for episode in episodes:
         count = episode.decisions
@@ -185,7 +185,7 @@ def test_the_environment_gives_the_same(episodes):
 def test_games_about_small_buffers_are_recorded_as_they_were_played(episodes):
     small = [episode for episode in episodes if episode.min_buffer_bytes < 16 << 10]
     assert WAVERNN in {episode.level for episode in small}
-    assert {episode.behaviour for episode in small} <= {"rent", "anneal:30"} and small
+    assert {episode.behaviour for episode in small} <= {"rent", "mcts:30"} and small
 
 
 def test_games_depend_on_the_seed_only():
@@ -216,9 +216,9 @@ def test_games_depend_on_the_seed_only():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"behaviours": ["nobody"]}, "found behaviour 'nobody', allowed: greedy, rent, anneal:N"),
+        ({"behaviours": ["nobody"]}, "found behaviour 'nobody', allowed: greedy, rent, mcts:N"),
         ({"behaviours": ["greedy:3"]}, "found behaviour 'greedy:3'"),
-        ({"behaviours": ["anneal:"]}, "found behaviour 'anneal:'"),
+        ({"behaviours": ["mcts:"]}, "found behaviour 'mcts:'"),
         ({"behaviours": ["random:0"]}, "found 0 games, allowed: 1 and above"),
         ({"seeds": 0}, "seeds: found 0"),
         ({"observation": "dict"}, "observation: found 'dict', allowed: 'compact', 'flat'"),

@@ -104,7 +104,9 @@ def test_solvers_play_it(program, solver, tmp_path):
 
 
 def test_what_does_not_play_it_says_so(program):
-    with pytest.raises(mg.InvalidInputError, match="'portfolio' doesn't play the schedule game"):
+    with pytest.raises(
+        mg.InvalidInputError, match="'portfolio' plays the time game or the priority game only"
+    ):
         mg.solve(program, "portfolio", game="schedule")
     with pytest.raises(mg.InvalidInputError, match="whose players decide the order themselves"):
         mg.solve(program, "greedy", game="schedule", order=True)

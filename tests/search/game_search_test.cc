@@ -73,53 +73,6 @@ TEST_CASE("an accepted game is the one that its intent leads to") {
   CHECK(rejected > 100);
 }
 
-TEST_CASE("trials of a time game are the games that their intents stand for, kept or forgotten") {
-  Rng rng(2);
-  for (int round = 0; round < 30; ++round) {
-    const auto game = testing::MakeGame(RandomProgram(rng), TestHardware(16));
-    Intent all_main = OpenIntent(*game);
-    for (Segment& segment : all_main) segment.mode = Mode::kSkip;
-    GameSearch search(*game, all_main);
-    if (search.empty()) continue;
-    for (int trial = 0; trial < 40; ++trial) {
-      const auto from = static_cast<int32_t>(rng.Below(search.decisions()));
-      const auto& waiting = static_cast<const State&>(search.GoTo(from));
-      REQUIRE(waiting.num_decisions() == from);
-      REQUIRE(waiting.current_access().value == search.segment(from));
-      // What was chosen so far is what is wanted; the rest changes at two places at most.
-      Intent tried = search.intent();
-      for (int change = 0; change < 2; ++change) {
-        const int32_t at = from + static_cast<int32_t>(rng.Below(search.decisions() - from));
-        const Mode mode = ModeOf(static_cast<Action>(rng.Below(kActions)));
-        tried[search.segment(at)].mode = mode;
-        search.Want(search.segment(at), mode);
-      }
-      REQUIRE(search.Try(std::numeric_limits<int64_t>::max()));
-      const auto again = game->Start();
-      PlayOn(*again, tried);
-      REQUIRE(search.position().latency_ps() == again->latency_ps());
-      REQUIRE(search.position().actions() == again->actions());
-      const int64_t before = search.latency_ps();
-      if (rng.Below(2) == 0) {
-        search.Accept();
-        REQUIRE(search.latency_ps() == again->latency_ps());
-      } else {
-        search.Reject();
-        REQUIRE(search.latency_ps() == before);
-        REQUIRE(LatencyOf(*game, search.intent()) == before);
-      }
-    }
-  }
-}
-
-TEST_CASE("a good start is at least as good as greedy") {
-  Rng rng(3);
-  for (int i = 0; i < 20; ++i) {
-    const auto game = testing::MakeGame(RandomProgram(rng), TestHardware(16));
-    CHECK(LatencyOf(*game, TimeStart(*game, {})) <= LatencyOf(*game, OpenIntent(*game)));
-  }
-}
-
 TEST_CASE("a replayable intent leads to the accepted game, whatever was moved in its order") {
   Rng rng(3);
   int differ = 0;

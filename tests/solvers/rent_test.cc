@@ -85,18 +85,6 @@ TEST_CASE("rent leaves its place to a buffer that saves more in less time") {
   CHECK(result->status == SolveStatus::kHeuristic);
 }
 
-TEST_CASE("annealing, which starts from rent's game, is never slower") {
-  Rng rng(4);
-  for (int i = 0; i < 20; ++i) {
-    const auto game = MakeGame(RandomProgram(rng, {.instructions = 20}), TestHardware(12));
-    const auto rent = Solve("rent", {game}, {});
-    SolveLimits limits;
-    limits.evaluations = 40;  // rent's games are among them
-    limits.seconds = 0;
-    CHECK(Solve("anneal", {game}, limits)->report.latency_ps <= rent->report.latency_ps);
-  }
-}
-
 TEST_CASE("rent is never slower than greedy, and one evaluation is one game") {
   Rng rng(2);
   for (int i = 0; i < 40; ++i) {

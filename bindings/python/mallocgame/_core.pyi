@@ -976,6 +976,12 @@ def timeline(program: Program, plan: Plan, hardware: Hardware | None = None) -> 
 def solver_names() -> list[str]:
     """Returns the names that solve() takes."""
 
+def solver_game(solver: str, extra_solvers: Sequence[NamedSolver] = ()) -> str:
+    """Returns the game that a solver plays where nobody says which one.
+
+    InvalidInputError: there is no such solver.
+    """
+
 def no_contention_ps(program: Program, hardware: Hardware | None = None) -> int:
     """Adds up each instruction's least price, without copies: no valid plan has a lower latency."""
 

@@ -5,7 +5,16 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from mallocgame import _arguments
-from mallocgame._core import Game, Hardware, NamedSolver, Prices, Program, SolveResult, solve_game
+from mallocgame._core import (
+    Game,
+    Hardware,
+    NamedSolver,
+    Prices,
+    Program,
+    SolveResult,
+    solve_game,
+    solver_game,
+)
 from mallocgame.errors import InvalidInputError
 
 AGENTS = ("muzero", "egrl")  # solvers that need Torch; what `train` trains
@@ -48,8 +57,8 @@ def solve(
     game: the game that solvers play which play one: "time" decides about accesses in the order of
     time, "priority" places residences in the order of importance (docs/priority-game.md),
     "schedule" decides the order of instructions and then does that (docs/schedule-game.md); its
-    plan is of `result.program`. None is "time", but "priority" for `egrl`, the game that an agent
-    was trained in, or the kind of the Game given.
+    plan is of `result.program`. None is the solver's own: "priority" for `anneal`, `mcts` and
+    `egrl`, for an agent the game that it was trained in, else "time"; or the kind of the Game given.
     stop: asked some times a second; once it returns True, the solver ends with the best plan so
     far, and its status is "stopped" where it would have gone on.
     order: whether the order of instructions is searched too (docs/schedule.md). The plan is then of
@@ -82,12 +91,11 @@ def solve(
                 raise InvalidInputError(f"solve: a Game has its {name} already, found {name}= too")
         played = program
     else:
-        own = next((other.game for other in extra_solvers if other.name == solver), "time")
         played = Game(
             program,
             hardware=hardware,
             seed=seed,
-            game=game or own,
+            game=game or solver_game(solver, extra_solvers),
             main_bytes=main_bytes if game == "schedule" else None,
         )
     result = solve_game(

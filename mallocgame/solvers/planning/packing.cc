@@ -63,7 +63,7 @@ absl::StatusOr<SolveResult> SolvePacking(const SolveProblem& problem, const Solv
     }
   }
   if (goes_on()) {
-    MG_ASSIGN_OR_RETURN(SolveResult annealed, AnnealedTimeGame(*game, limits));
+    MG_ASSIGN_OR_RETURN(SolveResult annealed, AnnealedGame(*game, limits));
     pipeline.Count(annealed.evaluations);
     MG_RETURN_IF_ERROR(pipeline.Pack(*game, until + kTrialOfPlace, annealed));
     if (annealed.report.latency_ps < best.report.latency_ps &&

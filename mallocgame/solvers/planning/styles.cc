@@ -47,7 +47,7 @@ absl::StatusOr<SolveResult> SolveStyles(const SolveProblem& problem, const Solve
       SolveLimits left = limits;
       left.seconds *= 1 - begun;
       if (limits.evaluations > 0) left.evaluations -= pipeline.evaluations();
-      MG_ASSIGN_OR_RETURN(SolveResult annealed, AnnealedTimeGame(game, left));
+      MG_ASSIGN_OR_RETURN(SolveResult annealed, AnnealedGame(game, left));
       pipeline.Count(annealed.evaluations);
       offer(annealed);
       MG_RETURN_IF_ERROR(pipeline.Pack(game, until(2 * kTrialShare + kAnnealShare), annealed));

@@ -1,6 +1,4 @@
-// Simulated annealing over the intents of a game. In the time game it starts from rent's game or
-// from the one most like XLA's plan, and goes on from the best in the same game with questions
-// about small buffers too. In the priority game it starts from the best of a few games.
+// Simulated annealing over the intents of a priority game. It starts from the best of a few games.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -17,10 +15,7 @@
 namespace mallocgame {
 namespace {
 
-// Temperatures, as shares of the starting latency: of the time game,
-constexpr Cooling kCoarse = {1e-2, 1e-5};
-constexpr Cooling kFine = {1e-3, 2e-6};
-// and of the priority game.
+// Temperatures, as shares of the starting latency.
 constexpr Cooling kTry = {1e-4, 1e-5};
 constexpr Cooling kFinal = {1e-4, 1e-6};
 // Where a few large buffers fill fast memory, several must change places before a game is better,
@@ -76,47 +71,28 @@ void AnnealOn(GameStart& best, Budget& budget, Rng& rng) {
     AnnealFrom(best, kHot, cooled + (1 - cooled) * i / chains, budget, rng);
 }
 
-void AnnealPriorityGame(const Game& own_game, Budget& budget) {
+}  // namespace
+
+bool PlayAnneal(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 5);
   // The more candidates a game shows, the more orders can be played.
-  const std::shared_ptr<const Game> shown = GameToSearch(own_game);
+  const std::shared_ptr<const Game> shown = GameToSearch(game);
   std::vector<GameStart> starts = StartsWithin(*shown, budget, kTrying / 4, kTrying / 2);
   KeepBest(*shown, budget.limited() ? kTriedStarts : 1, starts);
   const double begin = budget.Progress();
   for (size_t i = 0; i < starts.size(); ++i) {
     const double share = static_cast<double>(i + 1) / static_cast<double>(starts.size());
     AnnealFrom(starts[i], kTry, begin + std::max(0.0, kTrying - begin) * share, budget, rng);
-    if (budget.Exhausted()) return;
+    if (budget.Exhausted()) return false;
   }
   GameStart& best = *std::min_element(
       starts.begin(), starts.end(),
       [](const GameStart& a, const GameStart& b) { return a.latency_ps < b.latency_ps; });
   AnnealOn(best, budget, rng);
-}
-
-void AnnealTimeGame(const Game& game, Budget& budget) {
-  Rng rng(budget.seed(), 1);
-  GameStart start = {game.shared_from_this(), TimeStart(game, budget.deadline())};
-  const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
-  AnnealFrom(start, kCoarse, fine != nullptr ? kCoarseShare : 1.0, budget, rng);
-  if (fine == nullptr || budget.Exhausted()) return;
-  start.game = fine;
-  budget.Looked();  // the same decisions in another game
-  AnnealFrom(start, kFine, 1.0, budget, rng);
-}
-
-}  // namespace
-
-bool PlayAnneal(const Game& game, Budget& budget) {
-  if (game.options().kind == GameKind::kPriority) {
-    AnnealPriorityGame(game, budget);
-  } else {
-    AnnealTimeGame(game, budget);
-  }
   return false;
 }
 
-absl::StatusOr<SolveResult> AnnealedTimeGame(const Game& game, const SolveLimits& limits) {
+absl::StatusOr<SolveResult> AnnealedGame(const Game& game, const SolveLimits& limits) {
   SolveLimits share = limits;
   share.progress = nullptr;
   share.seconds *= kAnnealShare;
@@ -125,7 +101,7 @@ absl::StatusOr<SolveResult> AnnealedTimeGame(const Game& game, const SolveLimits
         1, static_cast<int64_t>(kAnnealShare * static_cast<double>(limits.evaluations)));
   }
   Budget budget(share);
-  PlayAnneal(*TimeGameOf(game), budget);
+  PlayAnneal(*PriorityGameOf(game), budget);
   return JudgeBestGame(budget);
 }
 

@@ -7,11 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
-#include "mallocgame/search/decoder.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/solvers/playing/rent.h"
 #include "mallocgame/solvers/styles/styles.h"
-#include "mallocgame/solvers/xla/heuristic.h"
 
 namespace mallocgame {
 
@@ -69,17 +67,6 @@ absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveL
   result.status = outcome.optimal ? SolveStatus::kOptimal : SolveStatus::kStopped;
   result.bound_ps = outcome.bound_ps;
   return result;
-}
-
-Intent TimeStart(const Game& game, const Deadline& deadline) {
-  const State rent = BestRentGame(game, deadline);
-  if (deadline.Passed()) return IntentLike(game, ReadGame(rent));
-  Intent like_xla = ReadPlan(game, PlanLikeXla(game, deadline.Share(kXlaShare)).plan);
-  State played = game.InitialState();
-  PlayOn(played, like_xla);
-  deadline.Played();
-  if (played.latency_ps() < rent.latency_ps()) return like_xla;
-  return IntentLike(game, ReadGame(rent));
 }
 
 FoundPlan StartingPlan(const Game& game, const Deadline& deadline) {

@@ -46,16 +46,10 @@ absl::StatusOr<SolveResult> SolveAnneal(const SolveProblem& problem, const Solve
 absl::StatusOr<SolveResult> SolveRandom(const SolveProblem& problem, const SolveLimits& limits);
 absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveLimits& limits);
 
-// What annealing finds of `game` as a time game in this share of the limits.
+// What annealing finds of `game` as a priority game in this share of the limits.
 inline constexpr double kAnnealShare = 0.15;
-absl::StatusOr<SolveResult> AnnealedTimeGame(const Game& game, const SolveLimits& limits);
+absl::StatusOr<SolveResult> AnnealedGame(const Game& game, const SolveLimits& limits);
 
-// Where searches of the time game start: the intent of the best game that pays rent (rent.h), or of
-// the plan of XLA's heuristic if the game most like that is faster. `deadline` may cut both short.
-Intent TimeStart(const Game& game, const Deadline& deadline);
-// Searches of the time game spend this share of their limits on the game that they were given, and
-// the rest on the game of small buffers.
-inline constexpr double kCoarseShare = 0.6;
 // Where searches of the priority game start: the better one of rent's best game and of the best
 // game by a priority rule. Each has half of the time until `deadline`.
 FoundPlan StartingPlan(const Game& game, const Deadline& deadline);

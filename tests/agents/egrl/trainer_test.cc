@@ -420,8 +420,9 @@ TEST_CASE(
   const std::vector<NamedSolver> priority_solvers = {
       EgrlSolver(),
       {"egrl",
-       [&](const SolveProblem& p, const SolveLimits& l) { return priority_agent->Solve(p, l); }, 0,
-       /*takes_priority_games=*/true}};
+       [&](const SolveProblem& p, const SolveLimits& l) { return priority_agent->Solve(p, l); },
+       0,
+       {GameKind::kPriority}}};
   const auto kind = GENERATE(GameKind::kTime, GameKind::kPriority);
   for (uint64_t seed : {5, 21, 22}) {
     const auto game = TinyGame(seed, kind);

@@ -407,8 +407,9 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     // The agent among other solvers, by its name.
     const NamedSolver named = {
         "muzero",
-        [&](const SolveProblem& p, const SolveLimits& l) { return (*agent)->Solve(p, l); }, 0.5,
-        game->options().kind == GameKind::kPriority, game->options().kind == GameKind::kSchedule};
+        [&](const SolveProblem& p, const SolveLimits& l) { return (*agent)->Solve(p, l); },
+        0.5,
+        {game->options().kind}};
     REQUIRE(Solve("muzero", {game, nullptr, {&named, 1}}, limits)->found_by == "muzero");
 
     Config search = (*agent)->config();

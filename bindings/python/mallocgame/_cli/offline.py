@@ -43,8 +43,7 @@ def register(commands: parser.Commands) -> None:
         type=_behaviours,
         default=_USUAL,
         metavar="A,B",
-        help=f"who plays; anneal:N looks at N games, random:N plays N and "
-        f"keeps the best ({_USUAL})",
+        help=f"who plays; mcts:N looks at N games, random:N plays N and keeps the best ({_USUAL})",
     )
     command.add_argument(
         "--seeds",

@@ -82,7 +82,8 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         choices=["time", "priority", "schedule"],
         help="what solvers play that play a game: time asks about accesses in the order of time, "
         "priority places residences in the order of importance, schedule decides the order of "
-        "instructions before (time; for a trained agent the game that it was trained in)",
+        "instructions before (the solver's own: priority for anneal, mcts and egrl, for a trained "
+        "agent the game that it was trained in, else time)",
     )
     command.add_argument(
         "--prices",

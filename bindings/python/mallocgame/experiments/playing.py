@@ -17,6 +17,7 @@ from mallocgame._core import (
     Hardware,
     Program,
     simulate,
+    solver_game,
     solver_names,
     validate,
     write_file,
@@ -42,21 +43,25 @@ class Player:
     """A solver, and the game that it plays."""
 
     solver: str
-    game: str = "time"
+    game: str = ""  # none: the solver's own
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "game", self.game or solver_game(self.solver))
 
     @staticmethod
     def named(text: str) -> "Player":
-        """Returns the player SOLVER or SOLVER:priority. InvalidInputError: there is none."""
+        """Returns the player SOLVER or SOLVER:GAME. InvalidInputError: there is none."""
         solver, colon, game = text.partition(":")
         if solver not in solver_names():
             raise InvalidInputError(f"found '{solver}', allowed: {', '.join(solver_names())}")
         if colon and game not in GAMES:
             raise InvalidInputError(f"{text}: found game '{game}', allowed: {', '.join(GAMES)}")
-        return Player(solver, game or "time")
+        return Player(solver, game)
 
     @property
     def name(self) -> str:
-        return self.solver if self.game == "time" else f"{self.solver}:{self.game}"
+        own = self.game == solver_game(self.solver)
+        return self.solver if own else f"{self.solver}:{self.game}"
 
 
 class _Problem:

@@ -15,14 +15,14 @@ from mallocgame.observation import settings_of
 OBSERVATIONS = ("compact", "flat")
 
 # Who can play -> how many games it looks at unless it is told; 0: as many as it needs.
-BEHAVIOURS = {"greedy": 0, "rent": 0, "anneal": 1000, "random": 1}
+BEHAVIOURS = {"greedy": 0, "rent": 0, "mcts": 1000, "random": 1}
 
 
 @dataclasses.dataclass(frozen=True)
 class Behaviour:
     """Who plays: a solver, the best of whose games is taken.
 
-    `greedy` and `rent` have one game each. `anneal:N` searches for N games, and `random:N` plays N
+    `greedy` and `rent` have one game each. `mcts:N` searches for N games, and `random:N` plays N
     games at random; both need a seed.
     """
 
@@ -64,7 +64,7 @@ class Episode:
 
     level: str  # the name of the level, or of the program
     fingerprint: str  # of the program
-    behaviour: str  # who played: greedy, rent, anneal:N or random:N
+    behaviour: str  # who played: greedy, rent, mcts:N or random:N
     seed: int
     continuation: str  # who plays on behind an action: greedy, or rent at prices that were given
     min_buffer_bytes: int  # of the game; a solver may have asked about smaller buffers than usual
@@ -108,8 +108,8 @@ def play_games(
 
     A behaviour that has no chance in it plays once. The same arguments give the same episodes.
 
-    on: a level, or a Game. Where instructions wait for small buffers, rent and anneal may play a
-    game that asks about those too; Episode.min_buffer_bytes says so.
+    on: a level, or a Game. Where instructions wait for small buffers, rent may play a game that
+    asks about those too; Episode.min_buffer_bytes says so.
     observation: "compact" or "flat", with the settings that the environments have by default.
     prices: at which rent plays on behind each action, and which the observations know; None lets
     greedy play on, and what observations say of prices is 0.
