@@ -155,7 +155,7 @@ def take_agents(base: Unpacked, folder: pathlib.Path) -> Unpacked:
     shutil.copytree(base.info / "licenses", info / "licenses")
     shutil.copyfile(base.info / "WHEEL", info / "WHEEL")
     (top / "mallocgame").mkdir()
-    for file in [*base.folder.glob("mallocgame/_agents.*.so"), base.folder / AGENTS_BUILD]:
+    for file in base.folder.glob("mallocgame/_agents*"):
         shutil.move(file, top / "mallocgame" / file.name)
     metadata = email.message.Message(policy=_POLICY)
     metadata["Metadata-Version"] = base.metadata["Metadata-Version"]

@@ -1,7 +1,7 @@
 """Prints what mallocgame[EXTRA] needs, a requirement a line, as pyproject.toml has it.
 
-requirements.py [EXTRA]: an extra may name others as mallocgame[OTHER,...]. Without one, what
-everybody needs.
+requirements.py [EXTRA | --build]: an extra may name others as mallocgame[OTHER,...]. Without one,
+what everybody needs. --build: what a build of the package needs.
 """
 
 import pathlib
@@ -10,7 +10,8 @@ import sys
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = CONFIG["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 
@@ -27,6 +28,9 @@ def requirements(extra: str) -> list[str]:
 
 def main() -> None:
     extra = "".join(sys.argv[1:])
+    if extra == "--build":
+        print(*CONFIG["build-system"]["requires"], sep="\n")
+        return
     if extra and extra not in EXTRAS:
         raise SystemExit(f"setup: found the extra '{extra}', allowed: {', '.join(EXTRAS)}")
     needed = [*PROJECT["dependencies"], *(requirements(extra) if extra else [])]

@@ -78,7 +78,8 @@ pybind11::class_<AgentHandle<Agent>> BindAgentClass(pybind11::module_& module, c
              const absl::string_view bytes = ViewOf(checkpoint);
              return Handle{ValueOrRaise(WithoutGil([&] { return Agent::Load(bytes); }))};
            }),
-           py::arg("checkpoint"))
+           py::arg("checkpoint"),
+           "checkpoint: the bytes of a trainer's save(). InvalidInputError: it is not one.")
       .def(
           "solver",
           [solver](const Handle& handle, double portfolio_share) {
@@ -91,9 +92,11 @@ pybind11::class_<AgentHandle<Agent>> BindAgentClass(pybind11::module_& module, c
                 portfolio_share,
                 {kind}};
           },
-          py::arg("portfolio_share"))
+          py::arg("portfolio_share"),
+          "The agent as a solver. portfolio_share: its share of a portfolio's time, on one core.")
       .def_property_readonly(
-          "settings", [](const Handle& handle) { return SettingsOf(handle.agent->config()); });
+          "settings", [](const Handle& handle) { return SettingsOf(handle.agent->config()); },
+          "All settings as text, by name.");
   return bound;
 }
 

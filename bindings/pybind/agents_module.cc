@@ -3,7 +3,6 @@
 #include <pybind11/pybind11.h>
 
 #include "bindings/pybind/agents.h"
-#include "bindings/pybind/arguments.h"
 
 PYBIND11_MODULE(_agents, module) {
   module.doc() =
@@ -12,5 +11,4 @@ PYBIND11_MODULE(_agents, module) {
   pybind11::module_::import("mallocgame._core");
   mallocgame::python::BindMuZero(module);
   mallocgame::python::BindEgrl(module);
-  mallocgame::python::RefuseInCallersWords(module);
 }

@@ -1,5 +1,4 @@
-// Arguments that can't be used are refused in the caller's words, which mallocgame/_arguments.py
-// and mallocgame/_refusals.py have.
+// Actions that can't be used are refused in the caller's words (mallocgame/_arguments.py).
 #ifndef MALLOCGAME_BINDINGS_PYBIND_ARGUMENTS_H_
 #define MALLOCGAME_BINDINGS_PYBIND_ARGUMENTS_H_
 
@@ -12,28 +11,11 @@
 
 namespace mallocgame::python {
 
-// Has all functions of an extension module raise InvalidInputError for what pybind11 can't convert,
-// in place of its TypeError. To be called when everything is bound.
-inline void RefuseInCallersWords(pybind11::module_& module) {
-  pybind11::module_::import("mallocgame._refusals").attr("refuse_in_callers_words")(module);
-}
-
 // A value as messages show it.
 inline std::string Found(pybind11::handle value) {
   return pybind11::module_::import("mallocgame._arguments")
       .attr("found")(value)
       .cast<std::string>();
-}
-
-// The object of a class that `given` is, for functions that are too quick to be translated.
-// InvalidInputError.
-template <class Class>
-const Class& ObjectOf(const char* name, pybind11::handle given) {
-  if (!pybind11::isinstance<Class>(given)) {
-    pybind11::module_::import("mallocgame._arguments")
-        .attr("instance")(name, given, pybind11::type::of<Class>());
-  }
-  return pybind11::cast<const Class&>(given);
 }
 
 // The action that `given` is: an int, an integer of NumPy, or whatever else Python takes as an

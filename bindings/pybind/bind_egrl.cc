@@ -26,7 +26,7 @@ namespace mallocgame::python {
 
 namespace {
 
-py::dict ToDict(const egrl::Progress& p) {
+typing::Dict<py::str, py::float_> ToDict(const egrl::Progress& p) {
   using py::literals::operator""_a;
   return py::dict(
       "generation"_a = p.generation, "problem"_a = p.problem, "evaluations"_a = p.evaluations,
@@ -45,9 +45,10 @@ py::dict ToDict(const egrl::Progress& p) {
 }
 
 // (map, latency_ps, reward, best_ps), as Placement.search gives them.
-py::tuple Found(const PlacementSearchResult& result) {
-  return py::make_tuple(ToMap(result.map), result.outcome.latency_ps, result.outcome.reward,
-                        ToArray(result.best_ps));
+std::tuple<py::array_t<uint8_t>, int64_t, double, py::array_t<int64_t>> Found(
+    const PlacementSearchResult& result) {
+  return {ToMap(result.map), result.outcome.latency_ps, result.outcome.reward,
+          ToArray(result.best_ps)};
 }
 
 egrl::Problems ProblemsOf(const std::vector<PlacementHandle*>& placements) {
@@ -70,7 +71,9 @@ void BindEgrlTrainer(py::module_& module) {
                return egrl::Trainer::Create(ProblemsOf(placements), config, seed, threads);
              }));
            }),
-           py::arg("problems"), py::arg("settings"), py::arg("seed"), py::arg("threads"))
+           py::arg("problems"), py::arg("settings"), py::arg("seed"), py::arg("threads"),
+           "problems: with the same number of levels. threads 0: one a core.\n\nInvalidInputError: "
+           "a setting that is none.")
       .def_static(
           "load",
           [](const std::vector<PlacementHandle*>& placements, const py::bytes& checkpoint,
@@ -79,30 +82,41 @@ void BindEgrlTrainer(py::module_& module) {
             return ValueOrRaise(WithoutGil(
                 [&] { return egrl::Trainer::Load(ProblemsOf(placements), bytes, threads); }));
           },
-          py::arg("problems"), py::arg("checkpoint"), py::arg("threads"))
+          py::arg("problems"), py::arg("checkpoint"), py::arg("threads"),
+          "Goes on with a checkpoint of save(), with the very same stream.\n\nInvalidInputError: "
+          "another version, other problems, or damaged bytes.")
       .def(
           "step",
-          [](egrl::Trainer& trainer, const std::optional<std::string>& harvest) {
+          [](egrl::Trainer& trainer, const std::optional<py::bytes>& harvested) {
+            const auto harvest = harvested ? std::optional(std::string(*harvested)) : std::nullopt;
             return ToDict(Interruptibly([&](const std::atomic<bool>* cancel) {
               return trainer.Step(cancel, harvest ? &*harvest : nullptr);
             }));
           },
           py::arg("harvest") = py::none(),
-          "One generation. Ctrl-C ends it; then only results can be asked for.")
-      .def("weights",
-           [](const egrl::Trainer& trainer) {
-             return py::bytes(WithoutGil([&] { return trainer.Weights(); }));
-           })
+          "Does one generation of one problem, and returns what it did by name "
+          "(docs/egrl.md).\n\nharvest: what egrl_harvest() made of its assignment; None: it is "
+          "made here. InvalidInputError: the harvest is damaged, or of another generation.")
+      .def(
+          "weights",
+          [](const egrl::Trainer& trainer) {
+            return py::bytes(WithoutGil([&] { return trainer.Weights(); }));
+          },
+          "Returns the networks of this round, as egrl_harvest() takes them.")
       .def(
           "assign",
           [](const egrl::Trainer& trainer, size_t problem) {
             return py::bytes(ValueOrRaise(WithoutGil([&] { return trainer.Assign(problem); })));
           },
-          py::arg("problem"))
-      .def("save",
-           [](const egrl::Trainer& trainer) {
-             return py::bytes(ValueOrRaise(WithoutGil([&] { return trainer.Save(); })));
-           })
+          py::arg("problem"),
+          "Returns what the generation of a problem in this round is made from, but the "
+          "networks.\n\nInvalidInputError: there is no such problem, or it has had its turn.")
+      .def(
+          "save",
+          [](const egrl::Trainer& trainer) {
+            return py::bytes(ValueOrRaise(WithoutGil([&] { return trainer.Save(); })));
+          },
+          "Returns the bytes of a checkpoint.")
       .def(
           "best",
           [](const egrl::Trainer& trainer, size_t problem) {
@@ -111,16 +125,21 @@ void BindEgrlTrainer(py::module_& module) {
           },
           py::arg("problem"), "(map, latency_ps, reward, best_ps).")
       .def_property_readonly(
-          "settings", [](const egrl::Trainer& trainer) { return SettingsOf(trainer.config()); })
-      .def_property_readonly("seed", &egrl::Trainer::seed)
-      .def_property_readonly("generations", &egrl::Trainer::generations)
-      .def_property_readonly("evaluations", &egrl::Trainer::evaluations)
-      .def_property_readonly("parameters", &egrl::Trainer::parameters);
+          "settings", [](const egrl::Trainer& trainer) { return SettingsOf(trainer.config()); },
+          "All settings as text, by name.")
+      .def_property_readonly("seed", &egrl::Trainer::seed,
+                             "The seed that the training was begun with.")
+      .def_property_readonly("generations", &egrl::Trainer::generations, "Steps done.")
+      .def_property_readonly("evaluations", &egrl::Trainer::evaluations,
+                             "Maps graded since the begin, of all problems.")
+      .def_property_readonly("parameters", &egrl::Trainer::parameters,
+                             "The number of weights of the networks that play.");
 }
 
 void BindEgrlAgent(py::module_& module) {
-  BindAgentClass<egrl::Agent>(module, "EgrlAgent",
-                              "A trained agent. See mallocgame.agents.EgrlAgent.", "egrl")
+  BindAgentClass<egrl::Agent>(
+      module, "EgrlAgent",
+      "A trained agent that places any program; mallocgame.agents.EgrlAgent wraps it.", "egrl")
       .def(
           "place",
           [](const AgentHandle<egrl::Agent>& handle, const PlacementHandle& placement, int samples,
@@ -131,15 +150,19 @@ void BindEgrlAgent(py::module_& module) {
           py::arg("problem"), py::arg("samples"), py::arg("seed"),
           "(map, latency_ps, reward, best_ps).")
       .def_property_readonly(
-          "name", [](const AgentHandle<egrl::Agent>& handle) { return handle.agent->name(); })
+          "name", [](const AgentHandle<egrl::Agent>& handle) { return handle.agent->name(); },
+          "The names of the programs that it was trained on, with commas between them.")
       .def_property_readonly(
-          "levels", [](const AgentHandle<egrl::Agent>& handle) { return handle.agent->levels(); })
+          "levels", [](const AgentHandle<egrl::Agent>& handle) { return handle.agent->levels(); },
+          "The number of memory levels of the problems that it can place.")
       .def_property_readonly(
           "generations",
-          [](const AgentHandle<egrl::Agent>& handle) { return handle.agent->generations(); })
-      .def_property_readonly("evaluations", [](const AgentHandle<egrl::Agent>& handle) {
-        return handle.agent->evaluations();
-      });
+          [](const AgentHandle<egrl::Agent>& handle) { return handle.agent->generations(); },
+          "Steps of training.")
+      .def_property_readonly(
+          "evaluations",
+          [](const AgentHandle<egrl::Agent>& handle) { return handle.agent->evaluations(); },
+          "Maps graded in training.");
 }
 
 }  // namespace
@@ -157,10 +180,12 @@ void BindEgrl(py::module_& module) {
         }));
       },
       py::arg("problem"), py::arg("networks"), py::arg("assignment"), py::arg("threads"),
-      "The maps of a generation, made and graded: what EgrlTrainer.step takes.");
+      "Makes and grades the maps of an assigned generation, and returns them for "
+      "step().\n\nInvalidInputError: the bytes are damaged, or of another problem.");
   BindEgrlAgent(module);
   BindSettings<egrl::Config>(module, "egrl_settings");
-  module.def("egrl_solver", &egrl::EgrlSolver, "The solver `egrl`, which begins untrained.");
+  module.def("egrl_solver", &egrl::EgrlSolver,
+             "Returns the solver `egrl`, which trains on the program's game within the limits.");
 }
 
 }  // namespace mallocgame::python

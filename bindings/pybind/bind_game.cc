@@ -97,10 +97,10 @@ std::vector<std::string> ActionNames(const GameHandle& handle) {
   return names;
 }
 
-py::object CurrentAccess(const StateHandle& handle) {
+std::optional<int32_t> CurrentAccess(const StateHandle& handle) {
   const auto* state = dynamic_cast<const State*>(handle.position.get());
-  if (state == nullptr || state->IsTerminal()) return py::none();
-  return py::int_(state->current_access().value);
+  if (state == nullptr || state->IsTerminal()) return std::nullopt;
+  return state->current_access().value;
 }
 
 std::vector<std::pair<int32_t, int32_t>> AskedAboutOf(const StateHandle& handle) {
@@ -139,8 +139,8 @@ py::array_t<uint8_t> Actions(const StateHandle& handle) {
   return ToArray(std::vector<uint8_t>(actions.begin(), actions.end()));
 }
 
-py::object OrderOf(const StateHandle& handle) {
-  if (handle.game->game->options().kind != GameKind::kSchedule) return py::none();
+std::optional<py::array_t<int32_t>> OrderOf(const StateHandle& handle) {
+  if (handle.game->game->options().kind != GameKind::kSchedule) return std::nullopt;
   return ToArray(handle.position->InstructionOrder());
 }
 
@@ -151,12 +151,11 @@ std::shared_ptr<ProgramHandle> PlannedProgram(const StateHandle& handle) {
   return ReorderedHandle(*handle.game->program, planned->shared_program());
 }
 
-void BindState(py::module_& module) {
-  py::class_<StateHandle>(
-      module, "State",
-      "A position of a game. clone() gives an independent copy, undo() takes back a decision.")
+void BindState(py::class_<StateHandle>& state_class) {
+  state_class
       .def_property_readonly(
-          "game", [](const StateHandle& s) { return std::const_pointer_cast<GameHandle>(s.game); })
+          "game", [](const StateHandle& s) { return std::const_pointer_cast<GameHandle>(s.game); },
+          "The game that is played.")
       .def(
           "is_terminal", [](const StateHandle& s) { return s.position->IsTerminal(); },
           "Whether the game is over.")
@@ -249,6 +248,10 @@ void BindGame(py::module_& module) {
   module.attr("SCHEDULE_RULES_VERSION") = kScheduleRulesVersion;
   module.attr("MAX_SCHEDULE_CANDIDATES") = kMaxScheduleCandidates;
 
+  // It comes before the function whose signature names it.
+  py::class_<StateHandle> state_class(
+      module, "State",
+      "A position of a game. clone() gives an independent copy, undo() takes back a decision.");
   ShareCopies(py::class_<GameHandle, std::shared_ptr<GameHandle>>(
                   module, "Game",
                   "A program, a hardware and options. Immutable: threads and copies share it."))
@@ -292,8 +295,11 @@ void BindGame(py::module_& module) {
           "The State before the first decision.")
       .def_property_readonly(
           "program",
-          [](const GameHandle& g) { return std::const_pointer_cast<ProgramHandle>(g.program); })
-      .def_property_readonly("hardware", [](const GameHandle& g) { return g.game->hardware(); })
+          [](const GameHandle& g) { return std::const_pointer_cast<ProgramHandle>(g.program); },
+          "The program that is played.")
+      .def_property_readonly(
+          "hardware", [](const GameHandle& g) { return g.game->hardware(); },
+          "The hardware that is played on.")
       .def_property_readonly(
           "num_actions", [](const GameHandle& g) { return g.game->num_actions(); },
           "4, or 3 with actions='paper'; in the priority game 5 for each candidate, and in the "
@@ -351,7 +357,7 @@ void BindGame(py::module_& module) {
         return Text("<mallocgame.Game " + g.program->program().name() + " on " +
                     g.game->hardware().name + ">");
       });
-  BindState(module);
+  BindState(state_class);
 }
 
 }  // namespace mallocgame::python

@@ -73,13 +73,16 @@ std::shared_ptr<ProgramHandle> ImportModules(const py::bytes& module, const Hard
   return std::make_shared<ProgramHandle>(ProgramHandle{ValueOrRaise(std::move(file))});
 }
 
-py::list FindUsesOf(const ProgramHandle& program, const py::bytes& module) {
+// The access, the operand or -1, the index in a tuple, the memory space that a kernel asks for.
+using Use = std::tuple<int, int, typing::Tuple<py::int_, py::ellipsis>, std::optional<int64_t>>;
+
+std::vector<Use> FindUsesOf(const ProgramHandle& program, const py::bytes& module) {
   const absl::string_view bytes = ViewOf(module);
   auto uses = WithoutGil([&] { return FindUses(program.program(), bytes); });
-  py::list rows;
+  std::vector<Use> rows;
   for (const HloUse& use : ValueOrRaise(std::move(uses))) {
-    rows.append(py::make_tuple(use.access.value, use.operand.value_or(-1),
-                               py::tuple(py::cast(use.index)), use.memory_space));
+    rows.emplace_back(use.access.value, use.operand.value_or(-1), py::tuple(py::cast(use.index)),
+                      use.memory_space);
   }
   return rows;
 }

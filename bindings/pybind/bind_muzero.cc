@@ -92,7 +92,7 @@ class TrainerHandle {
   std::unique_ptr<muzero::Trainer> trainer_;
 };
 
-py::dict ToDict(const muzero::Progress& p) {
+typing::Dict<py::str, py::float_> ToDict(const muzero::Progress& p) {
   using py::literals::operator""_a;
   return py::dict(
       "iteration"_a = p.iteration, "best_ps"_a = p.best_ps, "mean_return"_a = p.mean_return,
@@ -107,8 +107,9 @@ py::dict ToDict(const muzero::Progress& p) {
 }
 
 void BindMuZeroTrainer(py::module_& module) {
-  py::class_<TrainerHandle>(module, "MuZeroTrainer",
-                            "Training, step by step. See mallocgame.agents.MuZero.")
+  py::class_<TrainerHandle>(
+      module, "MuZeroTrainer",
+      "The training of one agent on several problems; mallocgame.agents.MuZero wraps it.")
       .def("__reduce_ex__", RefusePickling("save() it, and load() it where it goes on"))
       .def(py::init([](const std::vector<Problem>& problems, const AgentSettings& settings,
                        uint64_t seed, int threads, const py::bytes& tuned_from) {
@@ -121,7 +122,11 @@ void BindMuZeroTrainer(py::module_& module) {
                                   })));
            }),
            py::arg("problems"), py::arg("settings"), py::arg("seed"), py::arg("threads"),
-           py::arg("tuned_from"))
+           py::arg("tuned_from"),
+           "problems: (name, program, hardware or None for the program's own). threads 0: one a "
+           "core.\n\ntuned_from: the bytes of save(), with whose networks the training begins; "
+           "none if empty.\n\nInvalidInputError: a setting that is none, or a game in which "
+           "nothing is to be decided.")
       .def_static(
           "load",
           [](const std::vector<Problem>& problems, const py::bytes& checkpoint, int threads) {
@@ -131,7 +136,9 @@ void BindMuZeroTrainer(py::module_& module) {
                                    return muzero::Trainer::Load(std::move(all), bytes, threads);
                                  })));
           },
-          py::arg("problems"), py::arg("checkpoint"), py::arg("threads"))
+          py::arg("problems"), py::arg("checkpoint"), py::arg("threads"),
+          "Goes on with a checkpoint of save(), with the very same stream.\n\nInvalidInputError: "
+          "another version, other problems, or damaged bytes.")
       .def(
           "step",
           [](TrainerHandle& t) {
@@ -142,23 +149,30 @@ void BindMuZeroTrainer(py::module_& module) {
           "be asked for.")
       .def(
           "take_demonstrations",
-          [](TrainerHandle& t, const std::vector<std::string>& demonstrations) {
-            return ToDict(ValueOrRaise(
-                WithoutGil([&] { return t.trainer().TakeDemonstrations(demonstrations); })));
+          [](TrainerHandle& t, const std::vector<py::bytes>& demonstrations) {
+            const std::vector<std::string> played(demonstrations.begin(), demonstrations.end());
+            return ToDict(
+                ValueOrRaise(WithoutGil([&] { return t.trainer().TakeDemonstrations(played); })));
           },
-          py::arg("demonstrations"))
-      .def("introduction",
-           [](TrainerHandle& t) { return py::bytes(ValueOrRaise(t.trainer().Introduction())); })
-      .def("weights",
-           [](TrainerHandle& t) {
-             return py::bytes(ValueOrRaise(WithoutGil([&] { return t.trainer().Weights(); })));
-           })
+          py::arg("demonstrations"),
+          "The first step, of what muzero_demonstrations gave for each problem.")
+      .def(
+          "introduction",
+          [](TrainerHandle& t) { return py::bytes(ValueOrRaise(t.trainer().Introduction())); },
+          "What a MuZeroActor is made of, after the first step.")
+      .def(
+          "weights",
+          [](TrainerHandle& t) {
+            return py::bytes(ValueOrRaise(WithoutGil([&] { return t.trainer().Weights(); })));
+          },
+          "The networks as they are now, for MuZeroActor.play.")
       .def(
           "assign",
           [](TrainerHandle& t, int group) {
             return py::bytes(ValueOrRaise(WithoutGil([&] { return t.trainer().Assign(group); })));
           },
-          py::arg("group"))
+          py::arg("group"),
+          "What a group is to play next, for MuZeroActor.play. It is out until it is taken.")
       .def(
           "take",
           [](TrainerHandle& t, int group, const py::bytes& harvest,
@@ -166,7 +180,8 @@ void BindMuZeroTrainer(py::module_& module) {
             const absl::string_view bytes = ViewOf(harvest);
             RaiseIfError(WithoutGil([&] { return t.trainer().Take(group, bytes, most_stale); }));
           },
-          py::arg("group"), py::arg("harvest"), py::arg("most_stale"))
+          py::arg("group"), py::arg("harvest"), py::arg("most_stale"),
+          "Takes what MuZeroActor.play gave. Games of networks older than that are dropped.")
       .def(
           "learn",
           [](TrainerHandle& t, int updates) {
@@ -175,24 +190,28 @@ void BindMuZeroTrainer(py::module_& module) {
               return true;
             });
           },
-          py::arg("updates"))
-      .def("end_step", [](TrainerHandle& t) { return ToDict(ValueOrRaise(t.trainer().EndStep())); })
-      .def("save",
-           [](TrainerHandle& t) {
-             return py::bytes(ValueOrRaise(WithoutGil([&] { return t.trainer().Save(); })));
-           })
+          py::arg("updates"), "Learns from the games that were taken.")
+      .def(
+          "end_step", [](TrainerHandle& t) { return ToDict(ValueOrRaise(t.trainer().EndStep())); },
+          "Ends a step of assign, learn and take; returns what step() does.")
+      .def(
+          "save",
+          [](TrainerHandle& t) {
+            return py::bytes(ValueOrRaise(WithoutGil([&] { return t.trainer().Save(); })));
+          },
+          "Returns the bytes of a checkpoint.")
       .def(
           "best",
           [](TrainerHandle& t, py::ssize_t i) {
             return t.Result(t.Index(i), ValueOrRaise(t.trainer().Best(t.Index(i))));
           },
-          py::arg("problem"))
+          py::arg("problem"), "The best plan known of a problem.")
       .def(
           "best_game",
           [](TrainerHandle& t, py::ssize_t i) {
             return t.Result(t.Index(i), ValueOrRaise(t.trainer().BestGame(t.Index(i))));
           },
-          py::arg("problem"))
+          py::arg("problem"), "The best game known of a problem: its actions make its plan.")
       .def(
           "polish",
           [](TrainerHandle& t, py::ssize_t i, double seconds) {
@@ -201,14 +220,19 @@ void BindMuZeroTrainer(py::module_& module) {
                               return t.trainer().Polish(index, seconds, cancel);
                             }));
           },
-          py::arg("problem"), py::arg("seconds"))
-      .def_property_readonly("settings",
-                             [](TrainerHandle& t) { return SettingsOf(t.trainer().config()); })
-      .def_property_readonly("seed", [](TrainerHandle& t) { return t.trainer().seed(); })
-      .def_property_readonly("iterations",
-                             [](TrainerHandle& t) { return t.trainer().iterations(); })
-      .def_property_readonly("parameters",
-                             [](TrainerHandle& t) { return t.trainer().parameters(); });
+          py::arg("problem"), py::arg("seconds"),
+          "Improves best() by local search over the whole plan, and returns it.")
+      .def_property_readonly(
+          "settings", [](TrainerHandle& t) { return SettingsOf(t.trainer().config()); },
+          "All settings as text, by name.")
+      .def_property_readonly(
+          "seed", [](TrainerHandle& t) { return t.trainer().seed(); },
+          "The seed that the training was begun with.")
+      .def_property_readonly(
+          "iterations", [](TrainerHandle& t) { return t.trainer().iterations(); }, "Steps done.")
+      .def_property_readonly(
+          "parameters", [](TrainerHandle& t) { return t.trainer().parameters(); },
+          "The number of weights of the networks that play.");
 }
 
 void BindMuZeroActor(py::module_& module) {
@@ -221,7 +245,8 @@ void BindMuZeroActor(py::module_& module) {
              const absl::string_view bytes = ViewOf(introduction);
              return ValueOrRaise(WithoutGil([&] { return muzero::Actor::Create(all, bytes); }));
            }),
-           py::arg("problems"), py::arg("introduction"))
+           py::arg("problems"), py::arg("introduction"),
+           "InvalidInputError: the introduction is damaged, or of other problems.")
       .def(
           "play",
           [](const muzero::Actor& actor, const py::bytes& weights, const py::bytes& assignment) {
@@ -230,7 +255,8 @@ void BindMuZeroActor(py::module_& module) {
               return actor.Play(networks, assigned, cancel);
             }));
           },
-          py::arg("weights"), py::arg("assignment"));
+          py::arg("weights"), py::arg("assignment"),
+          "Returns a harvest. It depends on both only. InvalidInputError: one is damaged.");
   module.def(
       "muzero_demonstrations",
       [](const Problem& problem, const AgentSettings& settings, uint64_t seed) {
@@ -245,8 +271,9 @@ void BindMuZeroActor(py::module_& module) {
 }
 
 void BindMuZeroAgent(py::module_& module) {
-  BindAgentClass<muzero::Agent>(module, "MuZeroAgent",
-                                "A trained agent. See mallocgame.agents.MuZeroAgent.", "muzero")
+  BindAgentClass<muzero::Agent>(
+      module, "MuZeroAgent",
+      "A trained agent that plays any program; mallocgame.agents.MuZeroAgent wraps it.", "muzero")
       .def(
           "game_to_play",
           [](const AgentHandle<muzero::Agent>& handle, const std::shared_ptr<GameHandle>& asked) {
@@ -255,7 +282,9 @@ void BindMuZeroAgent(py::module_& module) {
             });
             return GameHandle{asked->program, std::move(game), asked->seed};
           },
-          py::arg("game").none(false))
+          py::arg("game").none(false),
+          "Returns the game that promises most for the program and hardware of a "
+          "game.\n\nInvalidInputError: the agent plays another game.")
       .def(
           "baseline",
           [](const AgentHandle<muzero::Agent>& handle, const std::shared_ptr<GameHandle>& game) {
@@ -267,7 +296,9 @@ void BindMuZeroAgent(py::module_& module) {
             return ResultHandle{PlayedGame(game, result), std::move(result), player, 0,
                                 watch.seconds()};
           },
-          py::arg("game").none(false))
+          py::arg("game").none(false),
+          "Returns the game over which the agent counts its returns.\n\nInvalidInputError: the "
+          "agent plays another game.")
       .def(
           "play",
           [](const AgentHandle<muzero::Agent>& handle, const std::shared_ptr<GameHandle>& game,
@@ -280,7 +311,10 @@ void BindMuZeroAgent(py::module_& module) {
             return ResultHandle{PlayedGame(game, result), std::move(result), "muzero", 0,
                                 watch.seconds()};
           },
-          py::arg("game").none(false), py::arg("config"))
+          py::arg("game").none(false), py::arg("config"),
+          "Plays one game, each decision by a search. See MuZeroAgent.play.\n\nconfig: settings of "
+          "the search; those left out are the agent's. InvalidInputError: the agent plays another "
+          "game, or a setting is none.")
       .def(
           "act",
           [](const AgentHandle<muzero::Agent>& handle, const StateHandle& state) {
@@ -292,13 +326,18 @@ void BindMuZeroAgent(py::module_& module) {
                 ended ? Subject::kEnded : Subject::kInput);
             return py::make_tuple(advice.action, ToArray(advice.policy), advice.value);
           },
-          py::arg("state"))
+          py::arg("state"),
+          "Returns the action to play, the policy float32 [actions], and the expected "
+          "return.\n\nGameOverError: nothing is to be decided any more. InvalidInputError: the "
+          "state is not of the game that the agent was trained in.")
       .def_property_readonly(
           "iterations",
-          [](const AgentHandle<muzero::Agent>& handle) { return handle.agent->iterations(); })
-      .def_property_readonly("programs", [](const AgentHandle<muzero::Agent>& handle) {
-        return handle.agent->programs();
-      });
+          [](const AgentHandle<muzero::Agent>& handle) { return handle.agent->iterations(); },
+          "Steps of training.")
+      .def_property_readonly(
+          "programs",
+          [](const AgentHandle<muzero::Agent>& handle) { return handle.agent->programs(); },
+          "The names of the programs that it was trained on.");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/pybind/arguments.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/observation_settings.h"
 #include "bindings/pybind/status.h"
@@ -20,8 +19,11 @@ namespace py = pybind11;
 namespace mallocgame::python {
 namespace {
 
-py::list Layout(const ObservationSettings& settings, int num_actions, const std::string& game) {
-  py::list parts;
+using Part = typing::Tuple<py::str, py::int_, typing::Tuple<py::int_, py::ellipsis>>;
+
+typing::List<Part> Layout(const ObservationSettings& settings, int num_actions,
+                          const std::string& game) {
+  typing::List<Part> parts;
   for (const ObservationPart& part :
        ObservationLayout(OptionsOf(settings), num_actions, KindOf(game))) {
     parts.append(py::make_tuple(part.name, part.offset, py::tuple(py::cast(part.shape))));
@@ -29,8 +31,8 @@ py::list Layout(const ObservationSettings& settings, int num_actions, const std:
   return parts;
 }
 
-py::list Describe(absl::Span<const Feature> features) {
-  py::list rows;
+typing::List<NameAndMeaning> Describe(absl::Span<const Feature> features) {
+  typing::List<NameAndMeaning> rows;
   for (const Feature& feature : features)
     rows.append(py::make_tuple(feature.name, feature.meaning));
   return rows;
@@ -53,8 +55,7 @@ struct PyObserver {
   Observer observer;
   std::optional<Prices> prices;  // that the observer was made with
 
-  py::array_t<float> Observe(py::handle given) const {
-    const auto& state = ObjectOf<StateHandle>("state", given);
+  py::array_t<float> Observe(const StateHandle& state) const {
     CheckGame(observer.game(), state);
     py::array_t<float> numbers(observer.size());
     observer.Write(*state.position, numbers.mutable_data());
@@ -78,8 +79,7 @@ struct PyGraph {
     ends.insert(ends.end(), observer.graph().to.begin(), observer.graph().to.end());
     return Matrix(ends, 2, observer.graph().from.size());
   }
-  py::array_t<float> BufferStates(py::handle given) const {
-    const auto& state = ObjectOf<StateHandle>("state", given);
+  py::array_t<float> BufferStates(const StateHandle& state) const {
     CheckGame(*game->game, state);
     const auto columns = static_cast<py::ssize_t>(BufferStateFeatures().size());
     py::array_t<float> rows({static_cast<py::ssize_t>(observer.graph().buffers), columns});
@@ -139,15 +139,16 @@ void BindObservation(py::module_& module) {
   py::class_<PyObserver>(module, "Observer", "Writes observations of the states of one game.")
       .def(py::init(&MakeObserver), py::arg("game").none(false),
            py::arg("settings") = ObservationSettings{}, py::arg("prices") = py::none(),
-           "prices: observations say what each action would pay at them; without, these columns "
-           "are 0. InvalidInputError if a setting is out of range or the prices are of another "
-           "program.")
+           "Observes the positions of a game.\n\nsettings: as MallocGameEnv's. prices: "
+           "observations say what each action would pay at them; without, these columns are 0. "
+           "InvalidInputError: a setting is out of range, or the prices are not of the program's "
+           "ticks.")
       .def("observe", &PyObserver::Observe, py::arg("state"),
            "The observation as a flat float32 array; observation_layout says where its parts lie. "
            "InvalidInputError if the state is of another game.")
       .def_property_readonly(
           "size", [](const PyObserver& o) { return o.observer.size(); },
-          "The number of numbers in an observation.")
+          "The number of float32 numbers in an observation.")
       .def(py::pickle(
           [](const PyObserver& o) {
             return py::make_tuple(o.game, SettingsOf(o.observer.options()), o.prices);
@@ -163,11 +164,14 @@ void BindObservation(py::module_& module) {
       "The whole program as a graph. Nodes are instructions (node t is tick t), and after them "
       "buffers. Edges go from a buffer to an instruction that reads it, from an instruction to a "
       "buffer that it writes, and from each tick to the next.")
-      .def(py::init(&MakeGraph), py::arg("game").none(false))
-      .def_property_readonly("num_instructions",
-                             [](const PyGraph& g) { return g.observer.graph().instructions; })
-      .def_property_readonly("num_buffers",
-                             [](const PyGraph& g) { return g.observer.graph().buffers; })
+      .def(py::init(&MakeGraph), py::arg("game").none(false),
+           "Makes the graph of a game's program.")
+      .def_property_readonly(
+          "num_instructions", [](const PyGraph& g) { return g.observer.graph().instructions; },
+          "The number of instruction nodes, which come first.")
+      .def_property_readonly(
+          "num_buffers", [](const PyGraph& g) { return g.observer.graph().buffers; },
+          "The number of buffer nodes.")
       .def_property_readonly(
           "node_features",
           [](const PyGraph& g) {
@@ -188,8 +192,9 @@ void BindObservation(py::module_& module) {
           },
           "A float32 array [edges, columns]; edge_features() names the columns.")
       .def("buffer_states", &PyGraph::BufferStates, py::arg("state"),
-           "What of the graph changes during a game: a float32 array [buffers, columns]; "
-           "buffer_state_features() names the columns.")
+           "Returns what changes during a time game: float32 [buffers, "
+           "buffer_state_features()].\n\nInvalidInputError: the state is of another game, or of "
+           "the priority game.")
       .def(py::pickle([](const PyGraph& g) { return py::make_tuple(g.game); },
                       [](const py::tuple& saved) {
                         return MakeGraph(saved[0].cast<std::shared_ptr<GameHandle>>());

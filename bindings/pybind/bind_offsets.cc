@@ -112,7 +112,7 @@ OffsetProblem ProblemOf(const Integers& array, std::optional<int64_t> capacity, 
   return {IntervalsOf(array), capacity.value_or(kMostCapacity), alignment};
 }
 
-// In one function, so that what can't be used is refused in words (mallocgame/_refusals.py).
+// In one function, so that what can't be used is refused in words.
 OffsetProblem ProblemOf(const py::object& intervals, std::optional<int64_t> capacity,
                         int64_t alignment) {
   if (py::isinstance<OffsetTable>(intervals))
@@ -196,9 +196,10 @@ py::bytes ToCsv(const OffsetTable& table, const std::optional<Integers>& offsets
   return OffsetsToCsv(table, VectorOf(*offsets, "offsets", table.intervals.size()));
 }
 
-py::object IfOverlap(const OffsetVerdict& verdict, int64_t first, int64_t second) {
-  if (verdict.rule != OffsetRule::kOverlap) return py::none();
-  return py::make_tuple(first, second);
+std::optional<std::pair<int64_t, int64_t>> IfOverlap(const OffsetVerdict& verdict, int64_t first,
+                                                     int64_t second) {
+  if (verdict.rule != OffsetRule::kOverlap) return std::nullopt;
+  return std::pair(first, second);
 }
 
 // Texts of a table, which are any bytes.
@@ -278,53 +279,69 @@ OffsetResultHandle ResultOf(const py::tuple& saved) {
 }
 
 void BindTable(py::module_& module) {
-  py::class_<OffsetTable>(module, "OffsetTable", "Intervals that are to get offsets.")
+  py::class_<OffsetTable>(
+      module, "OffsetTable",
+      "Intervals of known time and size that are to get offsets, as MiniMalloc's CSV has them.")
       .def(py::init(&MakeTable), py::arg("intervals"), py::kw_only(), py::arg("ids") = py::none(),
            py::arg("alignments") = py::none(), py::arg("given") = py::none(),
-           py::arg("gaps") = py::none())
+           py::arg("gaps") = py::none(),
+           "Makes a table of int64 rows (begin, end, size).\n\nids: distinct texts, the numbers of "
+           "the rows unless set. The other arrays are as in the attributes of these names.")
       .def_static(
           "from_csv",
           [](const py::bytes& text) { return ValueOrRaise(OffsetsFromCsv(std::string(text))); },
-          py::arg("text"), "MiniMalloc's CSV.")
+          py::arg("text"), "Reads MiniMalloc's CSV. InvalidInputError names the line.")
       .def("to_csv", &ToCsv, py::arg("offsets") = py::none(),
-           "The CSV with the columns that were read, and a column `offset` if there are offsets.")
-      .def("__len__", [](const OffsetTable& table) { return table.intervals.size(); })
+           "Returns the CSV, with all columns that were read.\n\noffsets: int64 [intervals], for "
+           "the column `offset`, which is the last unless it was read.")
+      .def(
+          "__len__", [](const OffsetTable& table) { return table.intervals.size(); },
+          "The number of intervals.")
       .def(py::pickle(&PickledTable, &TableOf))
-      .def_property_readonly("ids",
-                             [](const OffsetTable& table) {
-                               py::list ids;
-                               for (const std::string& id : table.ids) ids.append(Text(id));
-                               return ids;
-                             })
-      .def_property_readonly("intervals", &IntervalArray, "Rows (begin, end, size).")
-      .def_property_readonly("alignments",
-                             [](const OffsetTable& table) {
-                               return ArrayOf(table, [](const auto& i) { return i.alignment; });
-                             })
+      .def_property_readonly(
+          "ids",
+          [](const OffsetTable& table) {
+            typing::List<py::str> ids;
+            for (const std::string& id : table.ids) ids.append(Text(id));
+            return ids;
+          },
+          "What the intervals are called.")
+      .def_property_readonly("intervals", &IntervalArray, "int64 [intervals, 3]: begin, end, size.")
+      .def_property_readonly(
+          "alignments",
+          [](const OffsetTable& table) {
+            return ArrayOf(table, [](const auto& i) { return i.alignment; });
+          },
+          "int64 [intervals]: what an interval's offset is a multiple of.")
       .def_property_readonly(
           "given",
           [](const OffsetTable& table) {
             return ArrayOf(table, [](const auto& i) { return i.given.value_or(-1); });
           },
-          "The offsets that stay; -1 for none.")
-      .def_property_readonly("gaps", &GapArray, "Rows (interval, begin, end, low, high).")
+          "int64 [intervals]: the offset that an interval keeps, or -1.")
+      .def_property_readonly(
+          "gaps", &GapArray,
+          "int64 [gaps, 5]: interval, begin, end, low, high.\n\nOver the time [begin, end) the "
+          "interval takes only its bytes [low, high), none if they are equal.")
       .def_property_readonly(
           "lines", [](const OffsetTable& table) { return table.lines; },
-          "The lines of the intervals in the text.")
+          "The line of each interval in the text, from 1; empty if it was not read.")
       .def_property_readonly(
           "other_columns",
           [](const OffsetTable& table) {
-            py::list names;
+            typing::List<py::str> names;
             for (const std::string& name : OtherColumns(table)) names.append(Text(name));
             return names;
           },
-          "The columns that say nothing.");
+          "The columns of the text that say nothing, but come out again.");
 }
 
 void BindVerdict(py::module_& module) {
-  py::class_<OffsetVerdict>(module, "OffsetVerdict", "Whether offsets are a solution.")
-      .def_property_readonly("ok", &OffsetVerdict::ok)
-      .def("__bool__", &OffsetVerdict::ok)
+  py::class_<OffsetVerdict>(
+      module, "OffsetVerdict",
+      "Whether offsets are a solution, and if not, which rule is broken where.")
+      .def_property_readonly("ok", &OffsetVerdict::ok, "Whether no rule is broken.")
+      .def("__bool__", &OffsetVerdict::ok, "The same as `ok`.")
       .def("__repr__",
            [](const OffsetVerdict& v) {
              return Text(v.ok() ? std::string("<mallocgame.offsets.OffsetVerdict ok>")
@@ -335,31 +352,40 @@ void BindVerdict(py::module_& module) {
       .def_property_readonly(
           "rule", [](const OffsetVerdict& v) { return std::string(OffsetRuleName(v.rule)); },
           "'none', 'given', 'bounds', 'alignment' or 'overlap'.")
-      .def_property_readonly("message", [](const OffsetVerdict& v) { return Text(v.message); })
+      .def_property_readonly(
+          "message", [](const OffsetVerdict& v) { return Text(v.message); },
+          "What is broken; empty if nothing is.")
       .def_property_readonly(
           "intervals",
-          [](const OffsetVerdict& v) -> py::tuple {
+          [](const OffsetVerdict& v) -> typing::Tuple<py::int_, py::ellipsis> {
             if (v.ok()) return py::tuple();
-            if (v.rule != OffsetRule::kOverlap) return py::make_tuple(v.first);
-            return py::make_tuple(v.first, v.second);
+            if (v.rule != OffsetRule::kOverlap) return py::tuple(py::make_tuple(v.first));
+            return py::tuple(py::make_tuple(v.first, v.second));
           },
-          "The intervals that break the rule.")
-      .def_property_readonly("time",
-                             [](const OffsetVerdict& v) { return IfOverlap(v, v.begin, v.end); })
-      .def_property_readonly("bytes",
-                             [](const OffsetVerdict& v) { return IfOverlap(v, v.low, v.high); })
+          "The intervals that break the rule: two that overlap, else one.")
+      .def_property_readonly(
+          "time", [](const OffsetVerdict& v) { return IfOverlap(v, v.begin, v.end); },
+          "The time [begin, end) over which two overlap.")
+      .def_property_readonly(
+          "bytes", [](const OffsetVerdict& v) { return IfOverlap(v, v.low, v.high); },
+          "The bytes [low, high) that these share.")
       .def_readonly("height", &OffsetVerdict::height, "The highest end of an interval.");
 }
 
 void BindFunctions(py::module_& module) {
   module.def("solve_offsets", &RunSearch, py::arg("intervals"), py::arg("capacity") = py::none(),
              py::arg("alignment") = 1, py::arg("seconds") = 10.0, py::arg("nodes") = 0,
-             "Offsets for a table, or for int64 rows (begin, end, size), such that none conflict "
-             "and all end within the capacity, or else as low as possible. seconds: wall time, "
-             "nodes: of the search; 0 means no limit.");
+             "Finds offsets for intervals such that none conflict and all end within the "
+             "capacity.\n\nintervals: a table, or int64 [intervals, 3], rows of (begin, end, "
+             "size). capacity: bytes; None: the offsets are as low as possible. alignment: every "
+             "offset is a multiple of it. seconds: wall time, nodes: of the search; 0 means no "
+             "limit.\n\nInvalidInputError: they are malformed, or given offsets conflict, are not "
+             "aligned, or end above the capacity.");
   module.def("check_offsets", &Check, py::arg("intervals"), py::arg("offsets"),
              py::arg("capacity") = py::none(), py::arg("alignment") = 1,
-             "Whether offsets are a solution.");
+             "Says whether offsets that anyone has found are a solution.\n\nIt shares no code with "
+             "the solver. InvalidInputError: the intervals are malformed, or there is not one "
+             "offset for each.");
 }
 
 }  // namespace
@@ -377,12 +403,15 @@ void BindOffsets(py::module_& module) {
           "offsets", [](const OffsetResultHandle& r) { return ToArray(r.result.offsets); },
           "int64 array, one an interval; above the capacity unless feasible.")
       .def_property_readonly(
-          "height", [](const OffsetResultHandle& r) { return r.result.height; }, "Bytes they need.")
+          "height", [](const OffsetResultHandle& r) { return r.result.height; },
+          "The bytes that the offsets need.")
       .def_property_readonly(
           "bound", [](const OffsetResultHandle& r) { return r.result.bound; },
-          "No offsets need fewer bytes.")
-      .def_property_readonly("nodes", [](const OffsetResultHandle& r) { return r.result.nodes; })
-      .def_readonly("seconds", &OffsetResultHandle::seconds, "Wall time that it took.")
+          "No offsets need fewer bytes than this; if it is `height`, that is the least.")
+      .def_property_readonly(
+          "nodes", [](const OffsetResultHandle& r) { return r.result.nodes; },
+          "The number of nodes of the search.")
+      .def_readonly("seconds", &OffsetResultHandle::seconds, "The wall time that it took.")
       .def(py::pickle(&PickledResult, &ResultOf));
   BindTable(module);
   BindVerdict(module);

@@ -22,10 +22,14 @@ void CheckPhase(const py::bytes& original_module, const py::bytes& original_assi
 }  // namespace
 
 void BindPhaseCheck(py::module_& module) {
-  module.def(
-      "check_phase_module", &CheckPhase, py::arg("original_module"), py::arg("original_assignment"),
-      py::arg("module"), py::arg("assignment"), py::arg("hardware"),
-      "Says whether an assigned module may be linked. InvalidInputError names the broken rule.");
+  module.def("check_phase_module", &CheckPhase, py::arg("original_module"),
+             py::arg("original_assignment"), py::arg("module"), py::arg("assignment"),
+             py::arg("hardware"),
+             "Says whether an assigned module may be linked.\n\noriginal_module, "
+             "original_assignment: what the compiler's first phase gives with memory space "
+             "assignment off (an HloModuleProtoWithConfig and a BufferAssignmentProto, "
+             "decompressed). module, assignment: the same two, assigned. InvalidInputError: the "
+             "message begins with the rule that is broken, such as 'rule overlap: '.");
 }
 
 }  // namespace mallocgame::python

@@ -20,6 +20,36 @@
 namespace py = pybind11;
 
 namespace mallocgame::python {
+
+// Named tuples, which signatures name.
+struct OutcomeTuple : py::tuple {
+  using tuple::tuple;
+};
+struct OutcomesTuple : py::tuple {
+  using tuple::tuple;
+};
+struct FoundMapTuple : py::tuple {
+  using tuple::tuple;
+};
+
+}  // namespace mallocgame::python
+
+namespace pybind11::detail {
+template <>
+struct handle_type_name<mallocgame::python::OutcomeTuple> {
+  static constexpr auto name = const_name("mallocgame.placement_results.PlacementOutcome");
+};
+template <>
+struct handle_type_name<mallocgame::python::OutcomesTuple> {
+  static constexpr auto name = const_name("mallocgame.placement_results.PlacementOutcomes");
+};
+template <>
+struct handle_type_name<mallocgame::python::FoundMapTuple> {
+  static constexpr auto name = const_name("mallocgame.placement_results.FoundMap");
+};
+}  // namespace pybind11::detail
+
+namespace mallocgame::python {
 namespace {
 
 // name, capacity_bytes, bytes_per_second
@@ -35,17 +65,6 @@ Hierarchy MakeHierarchy(const std::string& name, const std::vector<LevelRow>& le
 }
 
 using Maps = py::array_t<uint8_t, py::array::c_style>;
-
-// Adds a named tuple type to the module.
-py::object AddNamedTuple(py::module_& module, const char* name,
-                         const std::vector<const char*>& fields, const char* doc) {
-  py::object type =
-      py::module_::import("collections")
-          .attr("namedtuple")(name, fields, py::arg("module") = module.attr("__name__"));
-  type.attr("__doc__") = doc;
-  module.attr(name) = type;
-  return type;
-}
 
 std::vector<LevelRow> LevelRows(const Hierarchy& hierarchy) {
   std::vector<LevelRow> rows;
@@ -85,7 +104,14 @@ absl::Span<const uint8_t> LevelsOf(const PlacementHandle& placement, const py::a
   return {static_cast<const uint8_t*>(maps.data()), static_cast<size_t>(maps.size())};
 }
 
-py::object Outcomes(const py::object& type, const std::vector<PlacementOutcome>& outcomes) {
+// Makes one of the named tuples of mallocgame/placement_results.py.
+template <class... Fields>
+py::tuple Result(const char* name, Fields&&... fields) {
+  return py::module_::import("mallocgame.placement_results")
+      .attr(name)(std::forward<Fields>(fields)...);
+}
+
+OutcomesTuple Outcomes(const std::vector<PlacementOutcome>& outcomes) {
   const auto count = static_cast<py::ssize_t>(outcomes.size());
   py::array_t<int64_t> latency(count);
   py::array_t<double> moved(count), reward(count);
@@ -94,7 +120,7 @@ py::object Outcomes(const py::object& type, const std::vector<PlacementOutcome>&
     moved.mutable_data()[i] = outcomes[i].moved;
     reward.mutable_data()[i] = outcomes[i].reward;
   }
-  return type(latency, moved, reward);
+  return Result("PlacementOutcomes", latency, moved, reward);
 }
 
 int ThreadsOr(int threads) { return threads > 0 ? threads : UsableCores(); }
@@ -154,7 +180,7 @@ py::array_t<int64_t> TensorBytes(const PlacementHandle& placement) {
   return bytes;
 }
 
-py::dict CostsOf(const PlacementHandle& placement) {
+typing::Dict<py::str, py::object> CostsOf(const PlacementHandle& placement) {
   using py::literals::operator""_a;
   const PlacementCosts costs = ValueOrRaise(placement.problem->Costs());
   const auto nodes = static_cast<py::ssize_t>(placement.nodes()),
@@ -181,22 +207,6 @@ void BindPlacement(py::module_& module) {
   module.def("placement_searches", &PlacementSearchNames,
              "The names of searches that Placement.search takes.");
 
-  const py::object outcome =
-      AddNamedTuple(module, "PlacementOutcome", {"latency_ps", "moved", "reward"},
-                    "What a map came to: the latency of the map as it was carried out, the share "
-                    "of the bytes that "
-                    "are not where the map wants them, and the reward.");
-  const py::object outcomes =
-      AddNamedTuple(module, "PlacementOutcomes", {"latency_ps", "moved", "reward"},
-                    "What many maps came to, as arrays [count] of int64, float64 and float64; the "
-                    "fields are those "
-                    "of PlacementOutcome.");
-  const py::object found_map = AddNamedTuple(
-      module, "FoundMap", {"map", "latency_ps", "reward", "best_ps"},
-      "The fastest map that fits. map: uint8 [num_nodes, 2]; everything in the slowest level if no "
-      "map fitted. best_ps: for each evaluation the least latency so far of maps that fit, as an "
-      "int64 array, 0 as long as there is none.");
-
   ShareCopies(py::class_<Hierarchy>(module, "Hierarchy",
                                     "A chip with several memories, the fastest first."))
       .def(py::init(&MakeHierarchy), py::arg("name"), py::arg("levels"),
@@ -209,10 +219,13 @@ void BindPlacement(py::module_& module) {
           "preset", [](const std::string& name) { return ValueOrRaise(HierarchyPreset(name)); },
           py::arg("name"), "A preset. InvalidInputError lists the names.")
       .def_static("preset_names", &HierarchyPresetNames, "The names of the presets.")
-      .def_readonly("name", &Hierarchy::name)
-      .def_readonly("flops_per_second", &Hierarchy::flops_per_second)
-      .def_readonly("engines", &Hierarchy::engines)
-      .def_readonly("staging_bytes", &Hierarchy::staging_bytes)
+      .def_readonly("name", &Hierarchy::name, "The name of the chip.")
+      .def_readonly("flops_per_second", &Hierarchy::flops_per_second,
+                    "The rate of floating-point operations of an engine.")
+      .def_readonly("engines", &Hierarchy::engines,
+                    "How many engines run the program at the same time.")
+      .def_readonly("staging_bytes", &Hierarchy::staging_bytes,
+                    "The buffer of an engine for weights that are fetched ahead.")
       .def_property_readonly("levels", &LevelRows,
                              "The levels as [(name, capacity_bytes, bytes_per_second)].")
       .def(py::pickle(
@@ -228,8 +241,9 @@ void BindPlacement(py::module_& module) {
 
   ShareCopies(py::class_<PlacementHandle>(
                   module, "Placement",
-                  "The placement problem of a program. A map gives one level to the weights and "
-                  "one to the activations of each node: uint8 [num_nodes, 2]."))
+                  "The placement problem of a program.\n\nEach node has one level for its weights "
+                  "and one for its activations, 0 the fastest. A map is uint8 [num_nodes, 2]. On a "
+                  "priority game a node is a run, whose level says how it is served."))
       .def(py::init(&PlacementOn), py::arg("program").none(false), py::arg("hierarchy"),
            "InvalidInputError if the last level does not hold the program, or there is nothing to "
            "place.")
@@ -242,17 +256,17 @@ void BindPlacement(py::module_& module) {
           "the latency whose speed-up counts as 1; that of baseline_map if None.")
       .def(
           "evaluate",
-          [outcome](const PlacementHandle& p, const py::array& map) {
+          [](const PlacementHandle& p, const py::array& map) -> OutcomeTuple {
             const absl::Span<const uint8_t> levels = LevelsOf(p, map, false, "map");
             const PlacementOutcome found =
                 ValueOrRaise(WithoutGil([&] { return p.problem->Evaluate(levels); }));
-            return outcome(found.latency_ps, found.moved, found.reward);
+            return Result("PlacementOutcome", found.latency_ps, found.moved, found.reward);
           },
           py::arg("map"), "The PlacementOutcome of a map.")
       .def(
           "evaluate_many",
-          [outcomes](const PlacementHandle& p, const py::array& maps, int threads) {
-            return Outcomes(outcomes, EvaluateMany(p, maps, threads));
+          [](const PlacementHandle& p, const py::array& maps, int threads) {
+            return Outcomes(EvaluateMany(p, maps, threads));
           },
           py::arg("maps"), py::arg("threads") = 0,
           "The PlacementOutcomes of maps, uint8 [count, num_nodes, 2]. threads: one for each core "
@@ -268,7 +282,9 @@ void BindPlacement(py::module_& module) {
           [](const PlacementHandle& p, const py::array& map) {
             return ToArray(ValueOrRaise(p.problem->Play(LevelsOf(p, map, false, "map"))));
           },
-          py::arg("map"), "The actions of a map on a game. InvalidInputError on a hierarchy.")
+          py::arg("map"),
+          "Returns the actions of a map on a game.\n\nInvalidInputError: the problem is on a "
+          "hierarchy.")
       .def("costs", &CostsOf,
            "A dict of the arrays from which the latency of a map that fits follows: the sum over "
            "nodes of trips * max(compute_ps, fixed_ps + the sum of its terms at the level of their "
@@ -281,21 +297,27 @@ void BindPlacement(py::module_& module) {
            "flat map; term_ps int64 [terms, levels]. InvalidInputError on a game.")
       .def(
           "search",
-          [found_map](const PlacementHandle& p, const std::string& name, int64_t evaluations,
-                      uint64_t seed, int threads) {
+          [](const PlacementHandle& p, const std::string& name, int64_t evaluations, uint64_t seed,
+             int threads) -> FoundMapTuple {
             const PlacementSearchResult result = Search(p, name, evaluations, seed, threads);
-            return found_map(ToMap(result.map), result.outcome.latency_ps, result.outcome.reward,
-                             ToArray(result.best_ps));
+            return Result("FoundMap", ToMap(result.map), result.outcome.latency_ps,
+                          result.outcome.reward, ToArray(result.best_ps));
           },
           py::arg("name"), py::arg("evaluations") = 4000, py::arg("seed") = 0,
-          py::arg("threads") = 0, "The FoundMap of a search; placement_searches() gives the names.")
-      .def_property_readonly("program",
-                             [](const PlacementHandle& p) {
-                               return std::const_pointer_cast<ProgramHandle>(p.program);
-                             })
+          py::arg("threads") = 0,
+          "Returns the fastest map that the search finds.\n\nname: one of placement_searches().")
+      .def_property_readonly(
+          "program",
+          [](const PlacementHandle& p) {
+            return std::const_pointer_cast<ProgramHandle>(p.program);
+          },
+          "The program whose tensors are placed.")
       .def_property_readonly(
           "game",
-          [](const PlacementHandle& p) { return std::const_pointer_cast<GameHandle>(p.game); },
+          [](const PlacementHandle& p) {
+            return p.game == nullptr ? std::nullopt
+                                     : std::optional(std::const_pointer_cast<GameHandle>(p.game));
+          },
           "The Game that maps are played in; None on a hierarchy.")
       .def_property_readonly("num_nodes", &PlacementHandle::nodes,
                              "The number of instructions whose tensors are placed, or on an order "
@@ -325,7 +347,7 @@ void BindPlacement(py::module_& module) {
       .def_property_readonly(
           "features",
           [](const PlacementHandle& p) {
-            py::list rows;
+            typing::List<NameAndMeaning> rows;
             for (const Feature& feature : p.problem->graph().columns)
               rows.append(py::make_tuple(feature.name, feature.meaning));
             return rows;

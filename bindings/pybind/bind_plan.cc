@@ -169,7 +169,7 @@ void BindReport(py::module_& module) {
       .def_readonly("preloaded_bytes", &Report::preloaded_bytes,
                     "The bytes in fast memory before the program starts.")
       .def_readonly("peak_fast_bytes", &Report::peak_fast_bytes,
-                    "The most bytes resident at one tick.")
+                    "The most bytes that lie in fast memory at one tick.")
       .def_readonly("exact_ps", &Report::exact_ps,
                     "The part of compute_ps that the compiler itself priced.")
       .def_readonly("predicted_ps", &Report::predicted_ps,
@@ -208,7 +208,7 @@ void BindVerdict(py::module_& module) {
       .def_property_readonly(
           "message", [](const Verdict& v) { return Text(v.message); },
           "What is broken, at which tick; empty if the plan is valid.")
-      .def("__bool__", &Verdict::ok)
+      .def("__bool__", &Verdict::ok, "The same as `ok`.")
       .def(py::pickle(
           [](const Verdict& v) {
             return py::make_tuple(static_cast<int>(v.rule), py::bytes(v.message));
@@ -225,7 +225,7 @@ void BindVerdict(py::module_& module) {
 
 }  // namespace
 
-void BindPlan(py::module_& module) {
+void BindPlan(py::module_& module, py::class_<Plan>& plan_class) {
   PYBIND11_NUMPY_DTYPE(ResidenceRow, offset, buffer, begin, end);
   PYBIND11_NUMPY_DTYPE(CopyRow, part_begin, part_end, residence, begin, end, replaces, kind,
                        preload);
@@ -239,21 +239,23 @@ void BindPlan(py::module_& module) {
   BindReport(module);
   BindVerdict(module);
 
-  py::class_<Plan>(module, "Plan",
-                   "Which buffers lie in fast memory when, and the copies between the memories.")
-      .def_property_readonly("program_fingerprint",
-                             [](const Plan& p) { return Text(p.program_fingerprint); })
+  plan_class
+      .def_property_readonly(
+          "program_fingerprint", [](const Plan& p) { return Text(p.program_fingerprint); },
+          "The fingerprint of the program that the plan is of.")
       .def_property_readonly(
           "hardware", [](const Plan& p) { return Text(p.hardware); },
           "The name of the hardware that it was made for.")
       .def_property_readonly(
           "residences", &ResidenceArray,
-          "A structured array: offset i8 (bytes), buffer, begin, end i4 (ticks, half-open).")
+          "A structured array with a row for each stay of a buffer in fast memory.\n\noffset i8 "
+          "(bytes), buffer, begin, end i4 (ticks, half-open).")
       .def_property_readonly(
           "copies", &CopyArray,
-          "A structured array in service order: part_begin, part_end i8 (bytes), "
-          "residence, begin, end, replaces i4, kind u1 (0 prefetch, 1 "
-          "eviction), preload bool.")
+          "A structured array with a row for each copy, in service order.\n\npart_begin, part_end "
+          "i8 (bytes), residence, begin, end, replaces i4, kind u1 (PREFETCH or EVICTION), preload "
+          "bool. replaces is the tick of the plain copy that the prefetch takes the place of, or "
+          "-1.")
       .def_property_readonly(
           "served_by", &ServedByArray,
           "An int32 array: for each access the index of the residence that serves "
@@ -279,8 +281,8 @@ void BindPlan(py::module_& module) {
                 OrderedPlanToJson(program.program(), order, ProgramOf(plan, reordered), plan));
           },
           py::arg("program"), py::arg("order"), py::arg("reordered"),
-          "The plan of a reordered program as JSON text, with the order that it has the "
-          "instructions of the program in.")
+          "Returns the plan of a reordered program as JSON text, with its order.\n\norder: the "
+          "order that `reordered` has the instructions of `program` in.")
       .def_static(
           "from_ordered_json",
           [](const std::string& text, const std::shared_ptr<ProgramHandle>& program) {
@@ -309,8 +311,9 @@ void BindPlan(py::module_& module) {
           },
           py::arg("program"), py::arg("hardware"), py::arg("residences"), py::arg("copies"),
           py::arg("served_by"),
-          "The plan of these arrays, which have the columns that a plan has. InvalidInputError if "
-          "it is not well formed; it need not be valid.")
+          "Makes a plan of arrays with the columns that a plan has; it need not be "
+          "valid.\n\nInvalidInputError: an index is out of range, an interval is none, or copies "
+          "are out of order (their begins must never fall).")
       .def(
           "to_string",
           [](const Plan& plan, const ProgramHandle& program) {
@@ -335,7 +338,7 @@ void BindPlan(py::module_& module) {
                     std::to_string(p.residences.size()) + " residences, " +
                     std::to_string(p.copies.size()) + " copies>");
       });
-  module.attr("Plan").attr("__hash__") = py::none();
+  plan_class.attr("__hash__") = py::none();
 
   module.def(
       "all_main_plan",
@@ -343,7 +346,7 @@ void BindPlan(py::module_& module) {
         return AllMainPlan(program.program(), HardwareOr(program, hardware));
       },
       py::arg("program"), py::arg("hardware") = py::none(),
-      "The plan with everything in main memory.");
+      "Returns the plan with everything in main memory.");
   module.def(
       "validate",
       [](const ProgramHandle& program, const Plan& plan,

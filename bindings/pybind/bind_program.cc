@@ -85,16 +85,16 @@ py::array_t<LoopRow> LoopArray(const ProgramHandle& handle) {
 
 // A list of the texts that `member` of each item holds.
 template <class Items, class Element>
-py::list Names(const Items& items, std::string Element::* member) {
-  py::list names;
+typing::List<py::str> Names(const Items& items, std::string Element::* member) {
+  typing::List<py::str> names;
   for (const Element& item : items) names.append(Text(item.*member));
   return names;
 }
 
-py::dict Counts(const ProgramHandle& handle) {
+typing::Dict<py::str, py::int_> Counts(const ProgramHandle& handle) {
   const Program& program = handle.program();
   const ProgramFile& file = handle.file;
-  py::dict counts;
+  typing::Dict<py::str, py::int_> counts;
   counts["instructions"] = program.instruction_count();
   counts["buffers"] = program.buffers().size();
   counts["eligible_buffers"] = program.eligible_count();
@@ -138,7 +138,9 @@ void BindHardware(py::module_& module) {
   ShareCopies(
       py::class_<Hardware>(module, "Hardware",
                            "The machine: two memories and the rates that turn work into time."))
-      .def_property_readonly("name", [](const Hardware& h) { return Text(h.name); })
+      .def_property_readonly(
+          "name", [](const Hardware& h) { return Text(h.name); },
+          "The name of the preset, or that of the JSON file.")
       .def_readonly("fast_bytes", &Hardware::fast_bytes, "The capacity of fast memory in bytes.")
       .def_readonly("alignment_bytes", &Hardware::alignment_bytes,
                     "Every offset is a multiple of this, in bytes.")
@@ -146,9 +148,12 @@ void BindHardware(py::module_& module) {
                     "The bandwidth of main memory, shared by instructions and copies.")
       .def_readonly("fast_read_bytes_per_second", &Hardware::fast_read_bytes_per_second,
                     "Used by the roofline cost model only, as are the next three.")
-      .def_readonly("fast_write_bytes_per_second", &Hardware::fast_write_bytes_per_second)
-      .def_readonly("flops_per_second", &Hardware::flops_per_second)
-      .def_readonly("transcendentals_per_second", &Hardware::transcendentals_per_second)
+      .def_readonly("fast_write_bytes_per_second", &Hardware::fast_write_bytes_per_second,
+                    "The rate of writes to fast memory.")
+      .def_readonly("flops_per_second", &Hardware::flops_per_second,
+                    "The rate of floating-point operations.")
+      .def_readonly("transcendentals_per_second", &Hardware::transcendentals_per_second,
+                    "The rate of transcendental functions such as exp.")
       .def_readonly("clock_hz", &Hardware::clock_hz,
                     "Turns the compiler's cycles into picoseconds.")
       .def_readonly("max_outstanding_prefetches", &Hardware::max_outstanding_prefetches,
@@ -200,10 +205,14 @@ std::shared_ptr<ProgramHandle> CalibratedProgram(const ProgramHandle& handle,
   return std::make_shared<ProgramHandle>(ProgramHandle{ValueOrRaise(std::move(made))});
 }
 
-py::list PoolList(const ProgramHandle& handle) {
+// The class of work, the bits of the widest elements, and the rows of each pool.
+using PoolRow = typing::Tuple<py::int_, py::int_, py::int_>;
+using Pool = typing::Tuple<py::str, py::int_, typing::List<PoolRow>>;
+
+typing::List<Pool> PoolList(const ProgramHandle& handle) {
   static constexpr const char* kNames[] = {"unknown", "matmul", "reduction",
                                            "copy",    "vector", "kernel"};
-  py::list pools;
+  typing::List<Pool> pools;
   for (const CostPool& pool : handle.program().cost().pools) {
     py::list rows;
     for (const CostRow& row : pool.rows)
@@ -213,16 +222,17 @@ py::list PoolList(const ProgramHandle& handle) {
   return pools;
 }
 
-py::list PoolOfTick(const ProgramHandle& handle) {
-  py::list pools;
+typing::List<py::int_> PoolOfTick(const ProgramHandle& handle) {
+  typing::List<py::int_> pools;
   for (const InstructionCost& cost : handle.program().cost().instructions) pools.append(cost.pool);
   return pools;
 }
 
 void BindPriceLaw(py::module_& module) {
-  py::class_<PriceLaw>(module, "PriceLaw",
-                       "What a chip was measured to reach, and how much of the compiler's prices "
-                       "it needs: the figures that calibrated prices are made with.")
+  py::class_<PriceLaw>(
+      module, "PriceLaw",
+      "What a chip was measured to reach, and how much of the compiler's prices it needs.\n\nThese "
+      "figures make calibrated prices (calibrated()). Shares are at most 1.")
       .def(py::init([](double main_share, int64_t copy_latency_ps, double speed, double kernel) {
              const PriceLaw law{main_share, copy_latency_ps, speed, kernel};
              RaiseIfError(ValidatePriceLaw(law));
@@ -238,7 +248,7 @@ void BindPriceLaw(py::module_& module) {
       .def_static(
           "sources_of",
           [](const std::string& hardware) {
-            py::dict sources;
+            typing::Dict<py::str, py::str> sources;
             for (const LawSource& one : ValueOrRaise(PriceLawSources(hardware)))
               sources[Text(one.figure)] = Text(one.source);
             return sources;
@@ -315,9 +325,12 @@ void BindProgram(py::module_& module) {
       "known.");
   BindSchedule(program_class);
   ShareCopies(program_class)
-      .def_property_readonly("name",
-                             [](const ProgramHandle& p) { return Text(p.program().name()); })
-      .def_property_readonly("hardware", [](const ProgramHandle& p) { return p.file.hardware; })
+      .def_property_readonly(
+          "name", [](const ProgramHandle& p) { return Text(p.program().name()); },
+          "The name of the program.")
+      .def_property_readonly(
+          "hardware", [](const ProgramHandle& p) { return p.file.hardware; },
+          "The hardware that the program was compiled for.")
       .def_property_readonly(
           "xla_plan", [](const ProgramHandle& p) { return p.file.xla_plan; },
           "The Plan that XLA:TPU made on `hardware`, or None.")
@@ -332,7 +345,7 @@ void BindProgram(py::module_& module) {
           "also with more preloads.")
       .def_property_readonly(
           "origin", [](const ProgramHandle& p) { return Text(p.file.origin); },
-          "Where the program comes from, in words.")
+          "Free text on where the program is from, such as compiler versions.")
       .def_property_readonly(
           "fingerprint", [](const ProgramHandle& p) { return p.program().fingerprint(); },
           "A hash of everything the program is made of, as 16 hexadecimal digits.")
@@ -355,24 +368,30 @@ void BindProgram(py::module_& module) {
                              "prices.")
       .def_property_readonly(
           "instructions", &InstructionArray,
-          "A structured array, one row for each tick: kind u1 (0 ordinary, 1 loop entry, 2 loop "
-          "exit), plain_copy, results_in_main bool, region, logical_time, first_access, "
-          "access_count i4, reserved_bytes, trips i8.")
-      .def_property_readonly("instruction_names",
-                             [](const ProgramHandle& p) {
-                               return Names(p.program().instructions(), &Instruction::name);
-                             })
-      .def_property_readonly("instruction_opcodes",
-                             [](const ProgramHandle& p) {
-                               return Names(p.program().instructions(), &Instruction::opcode);
-                             })
+          "A structured array with a row for each tick.\n\nkind u1 (0 ordinary, 1 loop entry, 2 "
+          "loop exit), plain_copy, results_in_main bool (what it makes lies in main memory in "
+          "every plan), region, logical_time, first_access, access_count i4, reserved_bytes, trips "
+          "i8 (runs in one run of the program).")
       .def_property_readonly(
-          "buffers", &BufferArray,
-          "A structured array: size_bytes i8, origin u1 (0 instruction, 1 parameter, 2 constant, "
-          "3 undefined), is_output, eligible bool.")
+          "instruction_names",
+          [](const ProgramHandle& p) {
+            return Names(p.program().instructions(), &Instruction::name);
+          },
+          "The name of each instruction.")
+      .def_property_readonly(
+          "instruction_opcodes",
+          [](const ProgramHandle& p) {
+            return Names(p.program().instructions(), &Instruction::opcode);
+          },
+          "The HLO opcode of each instruction.")
+      .def_property_readonly("buffers", &BufferArray,
+                             "A structured array with a row for each buffer.\n\nsize_bytes i8, "
+                             "origin u1 (INSTRUCTION, PARAMETER, CONSTANT or UNDEFINED), "
+                             "is_output, eligible bool (it may lie in fast memory).")
       .def_property_readonly(
           "buffer_names",
-          [](const ProgramHandle& p) { return Names(p.program().buffers(), &Buffer::name); })
+          [](const ProgramHandle& p) { return Names(p.program().buffers(), &Buffer::name); },
+          "The name of each buffer: its instruction's, with its index there, as in fusion.7{0}.")
       .def_property_readonly(
           "ineligible_because",
           [](const ProgramHandle& p) {
@@ -388,14 +407,18 @@ void BindProgram(py::module_& module) {
           "to: 0 none, 1 main, 2 fast).")
       .def_property_readonly(
           "pools", &PoolList,
-          "For each pool of prices the class of work of its instructions ('unknown', 'matmul', "
-          "'reduction', 'copy', 'vector' or 'kernel'), the bits of its widest elements, and its "
-          "rows: which operands and which outputs lie in fast memory, as bits, and the cycles.")
+          "For each pool of prices what its instructions do, their widest elements, and its "
+          "rows.\n\nThe class of work is 'matmul', 'reduction', 'copy', 'vector' or 'kernel'; "
+          "'unknown': the program was imported before classes were known, and calibrated() refuses "
+          "it. The width is in bits. A row says which operands and which outputs lie in fast "
+          "memory, as bits, and the cycles.")
       .def_property_readonly("pool_of", &PoolOfTick,
                              "For each tick the index of its pool of prices, or -1.")
       .def_property_readonly(
           "loops", &LoopArray,
-          "A structured array: entry, exit i4 (ticks), trips i8, trips_known bool.")
+          "A structured array: entry, exit i4 (ticks), trips i8, trips_known bool.\n\ntrips: of "
+          "the body for each entry, 0 if it never runs. trips_known: they are what the HLO says, "
+          "or what the import was told. The name of a loop is instruction_names[entry].")
       .def(
           "to_bytes",
           [](const ProgramHandle& p) { return py::bytes(SerializeProgramFile(p.file)); },
@@ -424,12 +447,13 @@ void BindProgram(py::module_& module) {
       });
   module.def("calibrated", &CalibratedProgram, py::arg("program"), py::arg("hardware") = py::none(),
              py::arg("law") = py::none(),
-             "The program with calibrated prices, on calibrated hardware: the compiler's prices "
-             "after a law that was fitted to published measurements. hardware: as of the "
-             "compiler's prices; None is the program's own. law: None is that of the chip. A plan "
-             "of one program is one of the other (Plan.rebased_on). InvalidInputError: the program "
-             "has no prices or is calibrated already, its file doesn't say what its instructions "
-             "do, or the chip has no law.");
+             "Returns the program with calibrated prices, on calibrated hardware.\n\nThese are the "
+             "compiler's prices after a law that was fitted to published measurements "
+             "(docs/results/measured.md). A plan of one program is one of the other "
+             "(Plan.rebased_on).\n\nhardware: as of the compiler's prices; None is the program's "
+             "own. law: None is that of the chip.\n\nInvalidInputError: the program has no prices "
+             "of the compiler or is calibrated already, its file doesn't say what kind of work its "
+             "instructions do, or there is no law of the chip.");
 }
 
 }  // namespace mallocgame::python

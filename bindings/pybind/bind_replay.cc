@@ -1,6 +1,8 @@
 // Reads and writes whole files; records games and plays them again.
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -53,23 +55,29 @@ std::shared_ptr<GameHandle> GameOf(const GameLog& log,
 void BindGameLog(py::module_& module) {
   py::class_<GameLog>(module, "GameLog",
                       "A finished game: rules, decisions, every reward, the plan and its report.")
-      .def_property_readonly("program_name", [](const GameLog& log) { return Text(log.program); })
-      .def_property_readonly("program_fingerprint",
-                             [](const GameLog& log) { return Text(log.program_fingerprint); })
-      .def_readonly("hardware", &GameLog::hardware)
-      .def_readonly("rules_version", &GameLog::rules_version)
-      .def_property_readonly("solver", [](const GameLog& log) { return Text(log.solver); })
-      .def_readonly("seed", &GameLog::seed)
+      .def_property_readonly(
+          "program_name", [](const GameLog& log) { return Text(log.program); },
+          "The name of the program.")
+      .def_property_readonly(
+          "program_fingerprint", [](const GameLog& log) { return Text(log.program_fingerprint); },
+          "The fingerprint of the program.")
+      .def_readonly("hardware", &GameLog::hardware, "The hardware that was played on.")
+      .def_readonly("rules_version", &GameLog::rules_version,
+                    "The version of the rules that were played, of their game's own versions.")
+      .def_property_readonly(
+          "solver", [](const GameLog& log) { return Text(log.solver); },
+          "The name of the solver that played; empty if it is not known.")
+      .def_readonly("seed", &GameLog::seed, "The seed of the game or of its solver.")
       .def_property_readonly(
           "actions", [](const GameLog& log) { return ToArray(log.actions); }, "uint8, by decision.")
       .def_property_readonly(
           "saved_ps", [](const GameLog& log) { return ToArray(log.saved_ps); },
           "int64, by decision: the picoseconds that it saved.")
-      .def_readonly("plan", &GameLog::plan)
+      .def_readonly("plan", &GameLog::plan, "The plan that the game comes to.")
       .def_property_readonly(
           "order",
-          [](const GameLog& log) -> py::object {
-            return log.order.empty() ? py::object(py::none()) : ToArray(log.order);
+          [](const GameLog& log) {
+            return log.order.empty() ? std::nullopt : std::optional(ToArray(log.order));
           },
           "int32 array [ticks]: the order of instructions that the plan is of (Program.reordered), "
           "of a schedule game; None of others.")
@@ -94,7 +102,8 @@ void BindGameLog(py::module_& module) {
       .def_static(
           "from_bytes",
           [](const py::bytes& bytes) { return ValueOrRaise(ParseGameLog(ViewOf(bytes))); },
-          py::arg("data"), "InvalidInputError says what is wrong with the bytes.")
+          py::arg("data"),
+          "Reads the bytes of a .mgr file. InvalidInputError says what is wrong with them.")
       .def(py::pickle(
           [](const GameLog& log) { return py::bytes(SerializeGameLog(log)); },
           [](const py::bytes& bytes) { return ValueOrRaise(ParseGameLog(ViewOf(bytes))); }))
@@ -105,12 +114,15 @@ void BindGameLog(py::module_& module) {
 
   py::class_<ReplayVerdict>(module, "ReplayVerdict",
                             "Whether a log came out the same, and if not, where.")
-      .def_readonly("same", &ReplayVerdict::same)
+      .def_readonly("same", &ReplayVerdict::same, "Whether everything came out as logged.")
       .def_property_readonly(
           "step", [](const ReplayVerdict& v) { return v.step.value_or(-1); },
           "Index of the first decision that differs; -1 if no decision does.")
-      .def_property_readonly("message", [](const ReplayVerdict& v) { return Text(v.message); })
-      .def("__bool__", [](const ReplayVerdict& v) { return v.same; })
+      .def_property_readonly(
+          "message", [](const ReplayVerdict& v) { return Text(v.message); },
+          "What differs, in words; empty if nothing does.")
+      .def(
+          "__bool__", [](const ReplayVerdict& v) { return v.same; }, "The same as `same`.")
       .def(py::pickle(
           [](const ReplayVerdict& v) {
             return py::make_tuple(v.same, v.step, py::bytes(v.message));
@@ -131,17 +143,20 @@ void BindGameLog(py::module_& module) {
 void BindReplay(py::module_& module) {
   module.def(
       "read_file",
-      [](const std::string& path) {
-        return py::bytes(ValueOrRaise(WithoutGil([&] { return ReadFile(path); }), Subject::kFile));
+      [](const std::filesystem::path& path) {
+        return py::bytes(
+            ValueOrRaise(WithoutGil([&] { return ReadFile(path.native()); }), Subject::kFile));
       },
-      py::arg("path"), "The bytes of a file, unpacked if they are gzip.");
+      py::arg("path"),
+      "Returns the bytes of a file, unpacked if they are gzip. FileAccessError, MissingFileError.");
   module.def(
       "write_file",
-      [](const std::string& path, const py::bytes& bytes) {
+      [](const std::filesystem::path& path, const py::bytes& bytes) {
         const absl::string_view view = ViewOf(bytes);
-        RaiseIfError(WithoutGil([&] { return WriteFile(path, view); }), Subject::kFile);
+        RaiseIfError(WithoutGil([&] { return WriteFile(path.native(), view); }), Subject::kFile);
       },
-      py::arg("path"), py::arg("data"), "Writes all or nothing: a failure leaves what was there.");
+      py::arg("path"), py::arg("data"),
+      "Writes all or nothing: a failure leaves what was there. FileAccessError.");
 
   BindGameLog(module);
   module.def(

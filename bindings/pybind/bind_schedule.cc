@@ -42,9 +42,9 @@ py::array_t<int32_t> DependenceArray(const ProgramHandle& handle) {
   return array;
 }
 
-py::dict MainMemoryDict(const ProgramHandle& handle) {
+typing::Dict<py::str, py::int_> MainMemoryDict(const ProgramHandle& handle) {
   const MainMemory memory = WithoutGil([&] { return MainMemoryOf(handle.program()); });
-  py::dict dict;
+  typing::Dict<py::str, py::int_> dict;
   dict["fixed_bytes"] = memory.fixed_bytes;
   dict["live_bytes"] = memory.live_bytes;
   dict["packed_bytes"] = memory.packed_bytes;

@@ -378,15 +378,15 @@ void BindSearch(py::module_& module) {
            py::arg("max_nodes"), py::arg("leaves"), py::arg("max_batch"), py::arg("threads"),
            py::arg("discount"), py::arg("scaling"), py::arg("min_value"), py::arg("max_value"),
            py::arg("min_range"), py::arg("max_range"), py::arg("settings"),
-           "Use mallocgame.mcts.search(), which knows the defaults.")
+           "mallocgame.mcts.search says what each means. InvalidInputError: one is out of range.")
       .def("run", &PySearch::Run, py::arg("model"), py::arg("seed") = 0,
            "Searches every root. seed is one number, or one for each root. What the model raises "
            "comes through, and all trees are then forgotten.")
       .def("advance", &PySearch::Advance, py::arg("model"), py::arg("root"), py::arg("action"),
-           "The action was played: the next run starts from its subtree. False if there is none, "
-           "and the root starts anew.")
+           "Says that the action was played: the next run starts from its subtree.\n\nReturns "
+           "False if there is none, and then the root starts anew.")
       .def("forget", &PySearch::Forget, py::arg("root") = py::none(),
-           "The next run starts the root anew; None: all of them.")
+           "Makes the next run start the root anew; None means all of them.")
       .def("sample_actions", &PySearch::SampleActions, py::arg("temperature") = 1.0,
            py::arg("seed") = 0,
            "int32 [roots]: drawn with probability proportional to visits**(1/temperature); -1 "
@@ -436,7 +436,7 @@ void BindSearch(py::module_& module) {
             return s.PerRoot<float>(
                 [](const Search& search, int i) { return search.model_value(i); });
           },
-          "float32 [roots]: the model's own.")
+          "float32 [roots]: the model's own value.")
       .def_property_readonly(
           "terminal",
           [](const PySearch& s) {
@@ -449,7 +449,7 @@ void BindSearch(py::module_& module) {
             return s.PerRoot<int32_t>(
                 [](const Search& search, int i) { return search.simulations(i); });
           },
-          "int32 [roots]: done by the last run.")
+          "int32 [roots]: simulations that the last run did.")
       .def_property_readonly(
           "depths",
           [](const PySearch& s) {
@@ -457,12 +457,14 @@ void BindSearch(py::module_& module) {
                 [](const Search& search, int i) { return search.depth(i).greatest; });
           },
           "int32 [roots]: greatest depth of a simulation of the last run.")
-      .def_property_readonly("roots", [](const PySearch& s) { return s.search().roots(); })
-      .def_property_readonly("num_actions",
-                             [](const PySearch& s) { return s.search().num_actions(); })
+      .def_property_readonly(
+          "roots", [](const PySearch& s) { return s.search().roots(); }, "The number of roots.")
+      .def_property_readonly(
+          "num_actions", [](const PySearch& s) { return s.search().num_actions(); },
+          "The number of actions.")
       .def_property_readonly(
           "slots", [](const PySearch& s) { return s.search().slots(); },
-          "Number of slots that a model needs.");
+          "The number of slots that a model is handed.");
 }
 
 }  // namespace mallocgame::python

@@ -54,8 +54,8 @@ int64_t NoContention(const ProgramHandle& program, const std::optional<Hardware>
   return ValueOrRaise(WithoutGil([&] { return NoContentionPs(cost_model); }));
 }
 
-py::tuple Placements(const ProgramHandle& program, const std::optional<Hardware>& own_hardware,
-                     int max_slots) {
+std::pair<py::array_t<PlacementRow>, py::array_t<uint64_t>> Placements(
+    const ProgramHandle& program, const std::optional<Hardware>& own_hardware, int max_slots) {
   const Hardware hardware = HardwareOr(program, own_hardware);
   const CostModel cost_model = CostModelOf(program, hardware);
   const PlacementPrices prices =
@@ -64,21 +64,23 @@ py::tuple Placements(const ProgramHandle& program, const std::optional<Hardware>
   rows.reserve(prices.rows.size());
   for (const PlacementPrice& p : prices.rows)
     rows.push_back({p.time_ps, p.idle_ps, p.fast, p.tick, p.replaced});
-  return py::make_tuple(ToArray(rows), ToArray(prices.decided));
+  return {ToArray(rows), ToArray(prices.decided)};
 }
 
-py::tuple PlanAsXlaDoes(const GameHandle& game) {
+std::pair<Plan, std::vector<int32_t>> PlanAsXlaDoes(const GameHandle& game) {
   XlaOutcome outcome = WithoutGil([&] { return PlanLikeXla(*game.game, Deadline()); });
   std::vector<int32_t> order;
   order.reserve(outcome.order.size());
   for (const BufferId buffer : outcome.order) order.push_back(buffer.value);
-  return py::make_tuple(std::move(outcome.plan), std::move(order));
+  return {std::move(outcome.plan), std::move(order)};
 }
 
 // Another thread may use the state meanwhile, so that it is a copy that is played.
-py::array_t<double> ReturnsOfActions(const StateHandle& state, const Prices* prices) {
+py::array_t<double> ReturnsOfActions(const StateHandle& state,
+                                     const std::optional<Prices>& prices) {
   const std::unique_ptr<Position> copy = state.position->Clone();
-  return ToArray(ValueOrRaise(WithoutGil([&] { return ActionReturns(*copy, prices); })));
+  return ToArray(
+      ValueOrRaise(WithoutGil([&] { return ActionReturns(*copy, prices ? &*prices : nullptr); })));
 }
 
 // The solvers beside the core's own: those of agents/ that need nothing to be built from, then the
@@ -158,10 +160,15 @@ class Solving {
   std::thread thread_;
 };
 
+// Called with the seconds since the start and the latency of a better plan.
+using Progress = typing::Callable<py::object(double, int64_t)>;
+using Stop = typing::Callable<bool()>;
+
 ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver,
                        double seconds, uint64_t seed, int64_t evaluations,
-                       const py::object& progress, const std::vector<NamedSolver>& extra_solvers,
-                       const Prices* prices, const py::object& stop,
+                       const std::optional<Progress>& progress,
+                       const std::vector<NamedSolver>& extra_solvers, const Prices* prices,
+                       const std::optional<Stop>& stop,
                        const std::optional<ScheduleOptions>& schedule) {
   if (!(seconds >= 0) || evaluations < 0) {
     Raise(absl::InvalidArgumentError("solve: seconds and evaluations must be >= 0, found " +
@@ -192,9 +199,9 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   const auto report = [&] {
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     for (const auto& [elapsed, latency_ps] : solving.TakeBetter()) {
-      if (!progress.is_none()) progress(elapsed, latency_ps);
+      if (progress) (*progress)(elapsed, latency_ps);
     }
-    if (!stop.is_none() && stop().cast<bool>()) solving.Stop();
+    if (stop && (*stop)().cast<bool>()) solving.Stop();
     if (!solving.works()) {
       Raise(absl::FailedPreconditionError(
           "solve: this process was forked while the solver worked, which goes on in the parent "
@@ -211,6 +218,7 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   return handle;
 }
 
+using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
 using CurvePoint = std::tuple<double, int64_t, std::string>;
 
 std::vector<CurvePoint> CurveOf(const SolveResult& result) {
@@ -221,8 +229,8 @@ std::vector<CurvePoint> CurveOf(const SolveResult& result) {
 }
 
 // How the order of instructions was found; None if it was not asked for.
-py::object ScheduleDict(const ResultHandle& r) {
-  if (!r.schedule) return py::none();
+std::optional<py::dict> ScheduleDict(const ResultHandle& r) {
+  if (!r.schedule) return std::nullopt;
   py::list chains;
   for (const ScheduleResult::Chain& chain : r.schedule->chains)
     chains.append(py::make_tuple(chain.start, chain.latency_ps));
@@ -291,11 +299,15 @@ ResultHandle ResultOf(const py::tuple& saved) {
 
 void BindSolvers(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(PlacementRow, time_ps, idle_ps, fast, tick, replaced);
-  py::class_<Prices>(module, "Prices", "What fast memory and the copy channel are worth.")
-      .def(py::init([](std::vector<double> space, std::vector<double> channel) {
-             return Prices{std::move(space), std::move(channel)};
+  py::class_<Prices>(
+      module, "Prices",
+      "What fast memory and the copy channel are worth, for solvers that play at prices.")
+      .def(py::init([](const Numbers& space, const Numbers& channel) {
+             return Prices{{space.data(), space.data() + space.size()},
+                           {channel.data(), channel.data() + channel.size()}};
            }),
-           py::arg("space_ps_per_byte"), py::arg("channel_ps_per_ps") = std::vector<double>())
+           py::arg("space_ps_per_byte"), py::arg("channel_ps_per_ps") = std::vector<double>(),
+           "Takes one number for each tick; of the channel also none, which makes it free.")
       .def_property_readonly(
           "space_ps_per_byte", [](const Prices& p) { return ToArray(p.space_ps_per_byte); },
           "float64 array [ticks]: the picoseconds of latency that a byte of fast memory is worth "
@@ -317,13 +329,16 @@ void BindSolvers(py::module_& module) {
       .def("__reduce_ex__",
            RefusePickling("pickle the agent or the path of its checkpoint, and make the solver "
                           "where it works: agent.solver(), or solve(checkpoint=path)"))
-      .def_readonly("name", &NamedSolver::name)
-      .def_property_readonly("game", [](const NamedSolver& solver) {
-        return std::string(GameKindName(solver.games[0]));
-      });
+      .def_readonly("name", &NamedSolver::name, "The name that solve() takes.")
+      .def_property_readonly(
+          "game",
+          [](const NamedSolver& solver) { return std::string(GameKindName(solver.games[0])); },
+          "The game that it plays where nobody says which one.");
   py::class_<ResultHandle>(module, "SolveResult", "A solver's plan and what is known about it.")
-      .def_property_readonly("plan", [](const ResultHandle& r) { return r.result.plan; })
-      .def_property_readonly("report", [](const ResultHandle& r) { return r.result.report; })
+      .def_property_readonly(
+          "plan", [](const ResultHandle& r) { return r.result.plan; }, "The best plan found.")
+      .def_property_readonly(
+          "report", [](const ResultHandle& r) { return r.result.report; }, "What the plan costs.")
       .def_property_readonly(
           "status",
           [](const ResultHandle& r) { return std::string(SolveStatusName(r.result.status)); },
@@ -336,22 +351,24 @@ void BindSolvers(py::module_& module) {
       .def_property_readonly(
           "actions", [](const ResultHandle& r) { return ToArray(r.result.actions); },
           "uint8 array: the game that made the plan; empty if it wasn't made by playing.")
-      .def_property_readonly("evaluations",
-                             [](const ResultHandle& r) { return r.result.evaluations; })
+      .def_property_readonly(
+          "evaluations", [](const ResultHandle& r) { return r.result.evaluations; },
+          "The number of complete games or plans that were looked at.")
       .def_property_readonly(
           "game", [](const ResultHandle& r) { return std::const_pointer_cast<GameHandle>(r.game); },
           "The Game that `actions` were played in: the one given, or one that asks about smaller "
           "buffers too.")
       .def_property_readonly(
           "search",
-          [](const ResultHandle& r) -> py::object {
+          [](const ResultHandle& r)
+              -> std::optional<std::pair<py::array_t<int32_t>, py::array_t<float>>> {
             const SearchStatistics& search = r.result.search;
-            if (search.visits.empty()) return py::none();
+            if (search.visits.empty()) return std::nullopt;
             const py::ssize_t actions = r.result.game->num_actions();
             const std::vector<py::ssize_t> shape = {
                 static_cast<py::ssize_t>(search.visits.size()) / actions, actions};
-            return py::make_tuple(ToArray(search.visits).reshape(shape),
-                                  ToArray(search.values).reshape(shape));
+            return std::pair(py::array_t<int32_t>(ToArray(search.visits).reshape(shape)),
+                             py::array_t<float>(ToArray(search.values).reshape(shape)));
           },
           "(visits, values) of the searches that chose `actions`, each [decisions, actions], as "
           "record() "
@@ -364,27 +381,28 @@ void BindSolvers(py::module_& module) {
           "[(seconds, latency_ps, solver)] of each better plan, in time order.")
       .def_property_readonly(
           "failures", [](const ResultHandle& r) { return r.result.failures; },
-          "[\"SOLVER: message\"]: the members of a portfolio, and the last placement of a search "
-          "for "
-          "an order, that ended in an error.")
+          "'SOLVER: message' of each part of the search that ended in an error.\n\nParts are the "
+          "members of a portfolio, and the last placement of a search for an order.")
       .def_property_readonly(
           "order",
-          [](const ResultHandle& r) -> py::object {
+          [](const ResultHandle& r) -> std::optional<py::array_t<Tick>> {
             if (r.schedule) return ToArray(r.schedule->order);
-            return r.result.order.empty() ? py::object(py::none()) : ToArray(r.result.order);
+            return r.result.order.empty() ? std::nullopt : std::optional(ToArray(r.result.order));
           },
           "int32 array [ticks]: the order of instructions that was found (Program.reordered); None "
           "if it was not asked for.")
       .def_property_readonly("program", &PlannedProgram,
                              "The Program that the plan is of: with its instructions in `order` if "
                              "that was asked for.")
-      .def_property_readonly("schedule", &ScheduleDict,
-                             "A dict that says how the order of instructions was found: "
-                             "has_freedom, own_order_ps, orders, chains; None if it was not asked "
-                             "for.")
-      .def_readonly("solver", &ResultHandle::solver)
-      .def_readonly("seed", &ResultHandle::seed)
-      .def_readonly("seconds", &ResultHandle::seconds, "Wall time that it took.")
+      .def_property_readonly(
+          "schedule", &ScheduleDict,
+          "How the order of instructions was found; None if it was not asked for.\n\nhas_freedom: "
+          "whether there is another order. own_order_ps: the latency of the best plan found at the "
+          "program's own. orders: how many were played. chains: (start, latency_ps) of each chain "
+          "of annealing.")
+      .def_readonly("solver", &ResultHandle::solver, "The name of the solver.")
+      .def_readonly("seed", &ResultHandle::seed, "The seed of the solver.")
+      .def_readonly("seconds", &ResultHandle::seconds, "The wall time that it took.")
       .def(py::pickle(&PickledResult, &ResultOf))
       .def("__repr__", [](const ResultHandle& r) {
         return "<mallocgame.SolveResult " + r.solver + ": " + SolveStatusName(r.result.status) +
@@ -405,13 +423,13 @@ void BindSolvers(py::module_& module) {
   module.def(
       "solve_game",
       [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds,
-         uint64_t seed, int64_t evaluations, const py::object& progress,
-         const std::vector<NamedSolver>& extra_solvers, const Prices* prices,
-         const py::object& stop, bool order, std::optional<int64_t> main_bytes) {
+         uint64_t seed, int64_t evaluations, const std::optional<Progress>& progress,
+         const std::vector<NamedSolver>& extra_solvers, const std::optional<Prices>& prices,
+         const std::optional<Stop>& stop, bool order, std::optional<int64_t> main_bytes) {
         std::optional<ScheduleOptions> schedule;
         if (order) schedule = ScheduleOptions{main_bytes, solver};
-        return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers, prices,
-                         stop, schedule);
+        return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers,
+                         prices ? &*prices : nullptr, stop, schedule);
       },
       py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"),
       py::arg("evaluations"), py::arg("progress"),
@@ -420,13 +438,14 @@ void BindSolvers(py::module_& module) {
       "See mallocgame.solve.");
   module.def("plan_like_xla", &PlanAsXlaDoes, py::arg("game").none(false),
              "What XLA's allocator decides: (plan, the order in which all buffers were decided).");
-  module.def(
-      "action_returns", &ReturnsOfActions, py::arg("state").none(false),
-      py::arg("prices") = py::none(),
-      "float64 [actions of the game]: for each action, 1 - latency / all-main latency of the "
-      "game that takes it and plays on; NaN for an illegal one. Rent at `prices` plays on, "
-      "greedy without. InvalidInputError: the prices are not of the program's ticks, or the "
-      "state is of the priority game and there are prices.");
+  module.def("action_returns", &ReturnsOfActions, py::arg("state").none(false),
+             py::arg("prices") = py::none(),
+             "Returns what each action leads to: float64 [actions of the game], read-only.\n\nIt "
+             "is 1 - latency / all-main latency of the game that takes the action and plays on, "
+             "and NaN for an illegal action. prices: rent at these prices plays on; None lets "
+             "greedy play on. The state stays as it is. It takes as long as playing a game for "
+             "each legal action.\n\nInvalidInputError: the prices are not of the program's ticks, "
+             "or the state is of the priority game, where only greedy plays.");
   module.def("no_contention_ps", &NoContention, py::arg("program"),
              py::arg("hardware") = py::none(),
              "Each instruction at its least price, no copies: no valid plan has a latency below. "

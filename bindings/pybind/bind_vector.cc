@@ -84,12 +84,12 @@ class PyEnvironment {
     }
   }
 
-  py::tuple Reset(std::optional<uint64_t> seed) {
+  auto Reset(std::optional<uint64_t> seed) {
     environment_.Reset(seed);
     return py::make_tuple(Observation(), Info());
   }
 
-  py::tuple Step(py::handle given) {
+  auto Step(py::handle given) {
     const Position& position = environment_.position();
     if (position.IsTerminal()) {
       Raise(absl::FailedPreconditionError("step: the game is over; call reset() first"),
@@ -108,10 +108,10 @@ class PyEnvironment {
     RaiseIfError(environment_.Resume(PointOf(row)), Subject::kAction);
   }
 
-  py::object Mask() const {
+  py::array_t<int8_t> Mask() const {
     py::object mask = View(int8_, actions_, nullptr, {});
     environment_.WriteMask(static_cast<int8_t*>(DataOf(mask)));
-    return mask;
+    return py::reinterpret_borrow<py::array_t<int8_t>>(mask);
   }
 
   StateHandle CopyOfState() const {
@@ -390,7 +390,9 @@ void BindVector(py::module_& module) {
            "environment i plays game i modulo their number, else each episode draws its game. "
            "threads: 0 chooses by num_envs.")
       .def("reset", &EnvironmentBatch::Reset, py::arg("seeds"), py::arg("which"),
-           py::arg("observations"), py::arg("masks"), py::arg("latency_ps"))
+           py::arg("observations"), py::arg("masks"), py::arg("latency_ps"),
+           "Begins an episode where `which` is True, or everywhere, and fills the arrays "
+           "there.\n\nseeds: one for each environment; None goes on.")
       .def(
           "step", &EnvironmentBatch::Step, py::arg("actions"), py::arg("observations"),
           py::arg("masks"), py::arg("latency_ps"), py::arg("rewards"), py::arg("terminated"),
@@ -407,7 +409,8 @@ void BindVector(py::module_& module) {
            py::arg("masks"), py::arg("latency_ps"),
            "Goes on from the points of a batch with the same games, and writes as reset does. "
            "InvalidActionError names the first environment with an illegal action.")
-      .def_property_readonly("threads", &EnvironmentBatch::threads);
+      .def_property_readonly("threads", &EnvironmentBatch::threads,
+                             "The number of threads beside the caller's.");
 }
 
 }  // namespace mallocgame::python

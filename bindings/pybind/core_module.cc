@@ -1,13 +1,16 @@
 // mallocgame._core: the C++ core as Python sees it. Users import `mallocgame`, which adds names of
 // files and programs.
-#include "bindings/pybind/arguments.h"
 #include "bindings/pybind/handles.h"
 
 PYBIND11_MODULE(_core, module) {
   module.doc() =
       "C++ core of mallocgame: sizes are bytes, times integer picoseconds, intervals half-open.";
+  // It comes before the functions whose signatures name it.
+  pybind11::class_<mallocgame::Plan> plan(
+      module, "Plan",
+      "Which buffers lie in fast memory when, and the copies that bring them there.");
   mallocgame::python::BindProgram(module);
-  mallocgame::python::BindPlan(module);
+  mallocgame::python::BindPlan(module, plan);
   mallocgame::python::BindHlo(module);
   mallocgame::python::BindPhases(module);
   mallocgame::python::BindIsolated(module);
@@ -21,5 +24,4 @@ PYBIND11_MODULE(_core, module) {
   mallocgame::python::BindVector(module);
   mallocgame::python::BindPlacement(module);
   mallocgame::python::BindSearch(module);
-  mallocgame::python::RefuseInCallersWords(module);
 }

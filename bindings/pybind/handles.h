@@ -5,6 +5,7 @@
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/typing.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,7 +30,21 @@
 #include "mallocgame/scheduling/solve_schedule.h"
 #include "mallocgame/solvers/solver.h"
 
+// Signatures name a structured array by what it is for NumPy.
+namespace pybind11::detail {
+template <class Row, int Flags>
+  requires std::is_class_v<Row>
+struct handle_type_name<array_t<Row, Flags>> {
+  static constexpr auto name =
+      io_name("numpy.typing.ArrayLike", "numpy.typing.NDArray[numpy.void]");
+};
+}  // namespace pybind11::detail
+
 namespace mallocgame::python {
+
+// Types for signatures.
+namespace typing = pybind11::typing;
+using NameAndMeaning = typing::Tuple<pybind11::str, pybind11::str>;
 
 // Python's Program: a program together with what its file says about it.
 struct ProgramHandle {
@@ -133,7 +149,7 @@ void BindHlo(pybind11::module_& module);
 void BindPhases(pybind11::module_& module);
 void BindIsolated(pybind11::module_& module);
 void BindPhaseCheck(pybind11::module_& module);
-void BindPlan(pybind11::module_& module);
+void BindPlan(pybind11::module_& module, pybind11::class_<Plan>& plan_class);
 void BindGame(pybind11::module_& module);
 void BindSolvers(pybind11::module_& module);
 void BindReplay(pybind11::module_& module);

@@ -21,13 +21,13 @@ from mallocgame._cli.main import main
 number, after, times = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 solve_game, calls = _solve.solve_game, 0
 
-def counted(*args):
+def counted(*args, **kwargs):
     global calls
     calls += 1
     if calls == after:
         for one in range(times):
             threading.Timer(0.3 * (one + 1), os.kill, (os.getpid(), number)).start()
-    return solve_game(*args)
+    return solve_game(*args, **kwargs)
 
 _solve.solve_game = counted
 sys.exit(main(sys.argv[4:]))

@@ -1,7 +1,7 @@
 """Arguments that can't be used, told in the words of the caller.
 
-A message names the argument, what was found, and what is allowed. These are the checks of Python
-classes; _refusals.py has those of the extension modules.
+A message names the argument, what was found, and what is allowed. The extension modules refuse
+values of other types than they take themselves, by pybind11's TypeError.
 """
 
 import operator
@@ -14,32 +14,18 @@ import numpy as np
 
 from mallocgame.errors import InvalidActionError, InvalidInputError
 
-SEEDS = f"an integer from 0 to {2**64 - 1}"
-
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60
 _short.maxlong = 45
 
-_WORDS = {
-    "int": "an integer",
-    "float": "a number",
-    "bool": "True or False",
-    "str": "a string",
-    "bytes": "bytes",
-    "None": "None",
-    "Callable": "a function",
-    "NamedSolver": "a NamedSolver, as the solver() of an agent returns it",
-    "SolveResult": "a SolveResult, as mallocgame.solve() returns it",
-    "ndarray": "an array",
-    "Game": "a Game",
-    "GameLog": "a GameLog, as mallocgame.load_log() returns it",
-    "Hardware": "a Hardware, as mallocgame.hardware() returns it",
-    "Placement": "a Placement, as mallocgame.placement.problem() returns it",
-    "Plan": "a Plan, as mallocgame.load_plan() returns it",
-    "PriceLaw": "a PriceLaw",
-    "Prices": "Prices, as mallocgame.bounds.prices() returns them",
-    "Program": "a Program, as mallocgame.load_program() returns it",
-    "State": "a State, as Game.initial_state() returns it",
+# Where objects of a class come from.
+_MAKERS = {
+    "NamedSolver": "as the solver() of an agent returns it",
+    "SolveResult": "as mallocgame.solve() returns it",
+    "GameLog": "as mallocgame.load_log() returns it",
+    "Placement": "as mallocgame.placement.problem() returns it",
+    "Program": "as mallocgame.load_program() returns it",
+    "State": "as Game.initial_state() returns it",
 }
 
 
@@ -51,11 +37,6 @@ def found(value: object) -> str:
         text = "something"
     plain = value is None or type(value) in (int, float, str)
     return text if plain else f"{text} ({type(value).__name__})"
-
-
-def words(kind: str) -> str:
-    """Returns what messages call a type, given the name of its class."""
-    return _WORDS.get(kind, f"a {kind}")
 
 
 def refused(name: str, value: object, allowed: str) -> InvalidInputError:
@@ -73,22 +54,25 @@ def as_integer(value: object) -> int | None:
         return None
 
 
-def integer(name: str, value: object) -> int:
-    """Returns an integer, which may be NumPy's. InvalidInputError."""
+def integer(name: str, value: object, bits: int = 63) -> int:
+    """Returns an integer, which may be NumPy's. InvalidInputError: it is none of so many bits."""
     number = as_integer(value)
-    if number is None:
-        raise refused(name, value, "an integer")
+    if number is None or abs(number) >= 2**bits:
+        raise refused(name, value, f"an integer, of at most {bits} bits")
+    return number
+
+
+def given_seed(value: object, name: str = "seed") -> int:
+    """Returns a seed. InvalidInputError."""
+    number = as_integer(value)
+    if number is None or not 0 <= number < 2**64:
+        raise refused(name, value, f"an integer from 0 to {2**64 - 1}")
     return number
 
 
 def seed(value: object, name: str = "seed") -> int | None:
     """Returns a seed, or None for None. InvalidInputError."""
-    if value is None:
-        return None
-    number = as_integer(value)
-    if number is None or not 0 <= number < 2**64:
-        raise refused(name, value, SEEDS)
-    return number
+    return None if value is None else given_seed(value, name)
 
 
 def seeds(value: object, count: int) -> int | list[int | None] | None:
@@ -152,7 +136,8 @@ def described(value: object) -> str:
 def instance(name: str, value: Any, *kinds: type) -> Any:
     """Returns an object of one of these classes. InvalidInputError."""
     if not isinstance(value, kinds):
-        raise refused(name, value, " or ".join(words(one.__name__) for one in kinds))
+        made = [f"a {one.__name__}, {_MAKERS.get(one.__name__, '')}" for one in kinds]
+        raise refused(name, value, " or ".join(one.rstrip(", ") for one in made))
     return value
 
 
@@ -162,10 +147,3 @@ def action(value: object) -> int:
     if number is None or not 0 <= number < 2**63:
         raise InvalidActionError(f"action: found {found(value)}, allowed: an integer from 0 on")
     return number
-
-
-def function(name: str, value: Any) -> Any:
-    """Returns a function, or None for None. InvalidInputError."""
-    if value is not None and not callable(value):
-        raise refused(name, value, "a function or None")
-    return value

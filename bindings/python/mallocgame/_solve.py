@@ -81,6 +81,10 @@ def solve(
     if solver in AGENTS and all(other.name != solver for other in extra_solvers):
         extra_solvers = [*extra_solvers, _untrained(solver)]
     _arguments.instance("program", program, Program, Game)
+    seed = _arguments.given_seed(seed)
+    evaluations = _arguments.integer("evaluations", evaluations)
+    if main_bytes is not None:
+        main_bytes = _arguments.integer("main_bytes", main_bytes)
     if main_bytes is not None and not order and game != "schedule":
         raise InvalidInputError(
             "solve: main_bytes limits other orders, so it needs order=True or game='schedule'"
@@ -100,16 +104,16 @@ def solve(
         )
     result = solve_game(
         played,
-        solver,
-        seconds,
-        seed,
-        evaluations,
-        _arguments.function("progress", progress),
-        list(extra_solvers),
-        prices,
-        _arguments.function("stop", stop),
-        order,
-        main_bytes,
+        solver=solver,
+        seconds=seconds,
+        seed=seed,
+        evaluations=evaluations,
+        progress=progress,
+        extra_solvers=list(extra_solvers),
+        prices=prices,
+        stop=stop,
+        order=order,
+        main_bytes=main_bytes,
     )
     for failure in result.failures:
         warnings.warn(f"solve: a part of {solver} failed: {failure}", RuntimeWarning, stacklevel=2)

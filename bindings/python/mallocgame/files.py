@@ -40,7 +40,7 @@ def save_plan(
         text = plan.to_json(program)
     else:
         text = plan.to_ordered_json(program, list(order), program.reordered(order))
-    write_file(os.fsencode(_arguments.path("path", path)), text.encode())
+    write_file(_arguments.path("path", path), text.encode())
 
 
 def load_plan(path: str | os.PathLike[str], program: Program) -> Plan:
@@ -50,7 +50,7 @@ def load_plan(path: str | os.PathLike[str], program: Program) -> Plan:
     instructions of its own is (load_ordered_plan). MissingFileError.
     """
     text = _arguments.path("path", path)
-    return named(text, lambda: Plan.from_json(decode(read_file(os.fsencode(text))), program))
+    return named(text, lambda: Plan.from_json(decode(read_file(text)), program))
 
 
 def load_ordered_plan(
@@ -65,9 +65,7 @@ def load_ordered_plan(
     MissingFileError.
     """
     text = _arguments.path("path", path)
-    return named(
-        text, lambda: Plan.from_ordered_json(decode(read_file(os.fsencode(text))), program)
-    )
+    return named(text, lambda: Plan.from_ordered_json(decode(read_file(text)), program))
 
 
 def record(
@@ -148,7 +146,7 @@ def _search_columns(
 
 def save_log(log: GameLog, path: str | os.PathLike[str]) -> None:
     """Writes a .mgr file; equal games give equal bytes. FileAccessError names the path."""
-    write_file(os.fsencode(_arguments.path("path", path)), log.to_bytes())
+    write_file(_arguments.path("path", path), log.to_bytes())
 
 
 def load_log(path: str | os.PathLike[str]) -> GameLog:
@@ -157,7 +155,7 @@ def load_log(path: str | os.PathLike[str]) -> GameLog:
     InvalidInputError: it is no game log, or damaged. MissingFileError.
     """
     text = _arguments.path("path", path)
-    return named(text, lambda: GameLog.from_bytes(read_file(os.fsencode(text))))
+    return named(text, lambda: GameLog.from_bytes(read_file(text)))
 
 
 def replay(log: GameLog, program: Program | None = None) -> ReplayVerdict:

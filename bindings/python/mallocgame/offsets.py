@@ -24,11 +24,11 @@ def load(path: str | os.PathLike[str]) -> OffsetTable:
     InvalidInputError names the line. MissingFileError.
     """
     text = os.fspath(path)
-    return named(text, lambda: OffsetTable.from_csv(read_file(os.fsencode(text))))
+    return named(text, lambda: OffsetTable.from_csv(read_file(text)))
 
 
 def save(
     table: OffsetTable, path: str | os.PathLike[str], offsets: NDArray[np.int64] | None = None
 ) -> None:
     """Writes a table as MiniMalloc's CSV, with these offsets."""
-    write_file(os.fsencode(path), table.to_csv(offsets))
+    write_file(path, table.to_csv(offsets))

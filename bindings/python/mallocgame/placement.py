@@ -90,7 +90,7 @@ def load_hierarchy(name_or_path: str | os.PathLike[str]) -> Hierarchy:
     """
     text = _arguments.path("hierarchy", name_or_path, "a preset's name, a JSON path or a Hierarchy")
     if text.endswith(".json") or os.path.dirname(text):
-        return named(text, lambda: _hierarchy_of(decode(read_file(os.fsencode(text)))))
+        return named(text, lambda: _hierarchy_of(decode(read_file(text))))
     return Hierarchy.preset(text)
 
 
@@ -121,7 +121,9 @@ def _hierarchy_of(text: str) -> Hierarchy:
         shared = {key: document[key] for key in ("engines", "staging_bytes") if key in document}
         return Hierarchy(document["name"], levels, document["flops_per_second"], **shared)
     except (json.JSONDecodeError, KeyError, TypeError) as error:
-        found = f"no key {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
+        found = f"no key {error}" if isinstance(error, KeyError) else "values of other types"
+        if isinstance(error, json.JSONDecodeError):
+            found = str(error)
         raise InvalidInputError(
             f"not a hierarchy: found {found}, allowed: an object with name, "
             "flops_per_second, levels (a list of objects with name, capacity_bytes and "

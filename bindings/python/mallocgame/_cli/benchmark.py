@@ -152,7 +152,7 @@ def _benchmark(options: argparse.Namespace) -> int:
     results = results_of(runs, chosen)
     summaries = summarize(results)
     if options.page is not None:
-        write_file(os.fsencode(options.page), _page(options, chosen, summaries).encode())
+        write_file(options.page, _page(options, chosen, summaries).encode())
     if options.json:
         print_json(
             {

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import math
 import operator
-import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -136,7 +135,7 @@ def _compare(options: argparse.Namespace) -> int:
             raise KeyboardInterrupt
         rows = [row | {"program": row["program"].program.name} for row in rows]
         if options.csv is not None:
-            write_file(os.fsencode(options.csv), csv_text(list(rows[0]), rows))
+            write_file(options.csv, csv_text(list(rows[0]), rows))
         if options.plot is not None:
             plots.save_comparison(options.plot, rows, solvers)
         if part is not None and len(rows) == len(grid):

@@ -346,7 +346,7 @@ def _write_json(path: str, document: dict[str, Any]) -> None:
         )
 
     lines = ",\n ".join(f"{json.dumps(key)}: {text(value)}" for key, value in document.items())
-    write_file(os.fsencode(path), f"{{\n {lines}\n}}\n".encode())
+    write_file(path, f"{{\n {lines}\n}}\n".encode())
 
 
 def _ratio(above: int, below: int) -> float:

@@ -115,7 +115,7 @@ class MuZeroTraining(Training):
             mg.save_plan(result.plan, program, f"{path}.plan.json", order=result.order)
             mg.save_log(mg.record(game), f"{path}.mgr")
             report = json.dumps(self._report(i, result, game), indent=2)
-            write_file(os.fsencode(f"{path}.report.json"), report.encode())
+            write_file(f"{path}.report.json", report.encode())
             rows.append(self._row(i, result, game))
         if finished:
             self.save()  # The checkpoint then has what polishing found.

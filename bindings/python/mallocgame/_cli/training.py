@@ -144,7 +144,7 @@ class Training(abc.ABC):
                         "choose another folder"
                     )
                 rows = [row for row in reader if self._seen(row, steps)]
-        write_file(os.fsencode(path), csv_text(self.columns, rows))
+        write_file(path, csv_text(self.columns, rows))
         return float(rows[-1]["seconds"]) if rows else 0.0
 
     def _seen(self, row: Mapping[str, str | None], steps: Mapping[str, int]) -> bool:

@@ -118,12 +118,12 @@ def _program(name: str | None, subjects: list[str | None]) -> Program:
 
 
 def _is_json(path: str) -> bool:
-    return read_file(os.fsencode(path))[:64].lstrip().startswith(b"{")
+    return read_file(path)[:64].lstrip().startswith(b"{")
 
 
 def _bundled_with(path: str) -> str:
     """Returns the name of the bundled program that a JSON plan is of."""
-    text = named(path, lambda: decode(read_file(os.fsencode(path))))
+    text = named(path, lambda: decode(read_file(path)))
     try:
         plan = json.loads(text)
     except json.JSONDecodeError as error:

@@ -135,7 +135,7 @@ class _Archive:
     def _file(self) -> zipfile.ZipFile:
         # Read whole: it is small, and so nothing is left open.
         try:
-            return zipfile.ZipFile(io.BytesIO(read_file(os.fsencode(self.path))))
+            return zipfile.ZipFile(io.BytesIO(read_file(self.path)))
         except zipfile.BadZipFile as error:
             raise InvalidInputError(f"{self.path}: damaged ({error})") from None
 
@@ -152,14 +152,14 @@ def write_archive(path: pathlib.Path, files: Mapping[str, bytes], compression: i
     with zipfile.ZipFile(packed, "w") as archive:
         for name, data in files.items():
             archive.writestr(zipfile.ZipInfo(name), data, compression)
-    write_file(os.fsencode(path), packed.getvalue())
+    write_file(path, packed.getvalue())
 
 
 def load_level_set(folder: str | os.PathLike[str]) -> LevelSet:
     """Reads the index of a set. InvalidInputError, MissingFileError."""
     path = pathlib.Path(folder) / INDEX
     try:
-        text = decode(read_file(os.fsencode(path)))
+        text = decode(read_file(path))
     except MissingFileError:
         raise MissingFileError(
             f"{path}: there is no finished set of levels; `mallocgame levels make` writes one"

@@ -109,7 +109,7 @@ def pack(folder: str | os.PathLike[str], wanted: Sequence[Draft], seed: int) -> 
             files[f"{name}{_PROGRAM}"] = (source / (name + _PROGRAM)).read_bytes()
     index = {"format": FORMAT, "seed": seed, "programs": programs, "left_out": left_out}
     write_archive(folder / PROGRAMS, files, zipfile.ZIP_DEFLATED)
-    write_file(os.fsencode(folder / INDEX), (json.dumps(index, indent=1) + "\n").encode())
+    write_file(folder / INDEX, (json.dumps(index, indent=1) + "\n").encode())
     return index
 
 
@@ -139,10 +139,10 @@ def _side_by_side(
         for subject, made in finished:
             name = names[subject]
             if isinstance(made, str):
-                write_file(os.fsencode(folder / (name + _LEFT_OUT)), f"{made}\n".encode())
+                write_file(folder / (name + _LEFT_OUT), f"{made}\n".encode())
                 done(name, made)
             else:
-                write_file(os.fsencode(folder / (name + suffix)), made)
+                write_file(folder / (name + suffix), made)
                 done(name, None)
 
 

@@ -49,7 +49,7 @@ def solver_of(checkpoint: str | os.PathLike[str]) -> NamedSolver:
 
     InvalidInputError: the file is no checkpoint.
     """
-    content = read_file(os.fsencode(checkpoint))
+    content = read_file(checkpoint)
     for kind in _AGENTS:
         if content.startswith(f"mallocgame {kind} checkpoint ".encode()):
             return named(os.fspath(checkpoint), functools.partial(_load_solver, kind, content))

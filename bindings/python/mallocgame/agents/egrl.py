@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mallocgame._core import FoundMap, NamedSolver, Placement, read_file
+from mallocgame._core import NamedSolver, Placement, read_file
 from mallocgame._jobs import Retrying, Shared
 from mallocgame.agents.actors import actors_of
 from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
+from mallocgame.placement_results import FoundMap
 from mallocgame.programs import named
 
 
@@ -68,7 +69,7 @@ class Egrl(TorchTrainer):
         trainer = cls.__new__(cls)
         trainer._problems = _listed(problems)
         trainer._actors = None
-        content = read_file(os.fsencode(path))
+        content = read_file(path)
         trainer._trainer = named(
             os.fspath(path), lambda: module.EgrlTrainer.load(trainer._problems, content, threads)
         )
@@ -200,7 +201,7 @@ class EgrlAgent:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "EgrlAgent":
         """Reads what Egrl.save or `mallocgame train egrl` wrote. InvalidInputError."""
-        content = read_file(os.fsencode(path))
+        content = read_file(path)
         return named(os.fspath(path), lambda: cls(content))
 
     def place(self, problem: Placement, samples: int = 16, seed: int = 0) -> FoundMap:

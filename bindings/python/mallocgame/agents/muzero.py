@@ -86,7 +86,7 @@ class MuZero(TorchTrainer):
         are others.
         """
         module = torch_module()
-        checkpoint = read_file(os.fsencode(path))
+        checkpoint = read_file(path)
         trainer = cls.__new__(cls)
         programs = _agent(checkpoint, path).programs if programs is None else programs
         problems = trainer._problems = _problems_of(programs, hardware)
@@ -230,7 +230,7 @@ class MuZeroAgent:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "MuZeroAgent":
         """Reads what MuZero.save or `mallocgame train muzero` wrote. InvalidInputError."""
-        return _agent(read_file(os.fsencode(path)), path)
+        return _agent(read_file(path), path)
 
     def act(self, state: State) -> Decision:
         """Searches from a position of game(), or of another game with as many actions.

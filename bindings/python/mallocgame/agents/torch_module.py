@@ -95,7 +95,7 @@ class TorchTrainer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a checkpoint all or nothing: a reader never sees half of one."""
-        write_file(os.fsencode(path), self._trainer.save())
+        write_file(path, self._trainer.save())
 
     @property
     def settings(self) -> dict[str, str]:

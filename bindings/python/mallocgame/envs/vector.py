@@ -132,8 +132,8 @@ class VectorEnv(GymnasiumVectorEnv):
         copy: bool = True,
         render_mode: str | None = None,
     ) -> None:
-        self.num_envs = _arguments.integer("num_envs", num_envs)
-        self._threads = _arguments.integer("threads", threads)
+        self.num_envs = _arguments.integer("num_envs", num_envs, 31)
+        self._threads = _arguments.integer("threads", threads, 31)
         self._fixed = _arguments.one_of("assign", assign, ("drawn", "fixed")) == "fixed"
         self.render_mode = check_render_mode(render_mode)
         if not isinstance(autoreset_mode, AutoresetMode):

@@ -126,5 +126,5 @@ def improve(levels: Sequence[Level], runs: Sequence[Run]) -> list[str]:
                 f"{found.plan}: found {problem or f'{latency_ps} ps'}, "
                 f"allowed: the plan of {found.latency_ps} ps that was judged"
             )
-        better[level.name] = latency_ps, found.player, read_file(os.fsencode(found.plan))
+        better[level.name] = latency_ps, found.player, read_file(found.plan)
     return levels[0].level_set.improve(better) if better else []

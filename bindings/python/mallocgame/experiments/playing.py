@@ -126,7 +126,7 @@ def play(
 
     def keep(cell: Cell, found: tuple[bytes, Mapping[str, Any]]) -> Mapping[str, Any]:
         path(cell).parent.mkdir(parents=True, exist_ok=True)
-        write_file(os.fsencode(path(cell)), found[0])
+        write_file(path(cell), found[0])
         return found[1]
 
     folder = pathlib.Path(folder)

@@ -153,7 +153,7 @@ class Kept:
             return None
         path = self._folder / self._path(cell)
         try:
-            text = read_file(os.fsencode(path))
+            text = read_file(path)
         except MissingFileError:
             return None
         try:
@@ -181,7 +181,7 @@ class Kept:
         if self._folder is not None:
             path = self._folder / self._path(cell)
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(os.fsencode(path), (text + "\n").encode())
+            write_file(path, (text + "\n").encode())
         read: Row = json.loads(text)
         del read[_SETTINGS]
         return read

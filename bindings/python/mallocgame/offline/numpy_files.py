@@ -57,10 +57,10 @@ def write_numpy(episodes: Iterable[Episode], folder: str | os.PathLike[str]) -> 
             check_fits(index, folder, episode.observations.shape[1], episode.masks.shape[1])
     folder.mkdir(parents=True, exist_ok=True)
     for level, own in of_level.items():
-        write_file(os.fsencode(folder / f"{level}.npz"), _pack(own))
+        write_file(folder / f"{level}.npz", _pack(own))
         index["levels"][level] = _facts(own)
     index["levels"] = dict(sorted(index["levels"].items()))
-    write_file(os.fsencode(folder / INDEX), (json.dumps(index, indent=1) + "\n").encode())
+    write_file(folder / INDEX, (json.dumps(index, indent=1) + "\n").encode())
 
 
 def read_numpy(
@@ -102,7 +102,7 @@ def _pack(episodes: Sequence[Episode]) -> bytes:
 
 def read_episodes(path: pathlib.Path) -> list[Episode]:
     try:
-        with np.load(io.BytesIO(read_file(os.fsencode(path))), allow_pickle=False) as file:
+        with np.load(io.BytesIO(read_file(path)), allow_pickle=False) as file:
             arrays = {name: file[name] for name in (*ARRAYS, "final_observations", "facts")}
         facts = json.loads(str(arrays["facts"]))
         ends = np.cumsum([one["decisions"] for one in facts])
@@ -162,7 +162,7 @@ def load_index(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """
     path = pathlib.Path(folder) / INDEX
     try:
-        text = decode(read_file(os.fsencode(path)))
+        text = decode(read_file(path))
     except MissingFileError:
         raise MissingFileError(
             f"{path}: there is no offline data; `mallocgame offline` writes it"

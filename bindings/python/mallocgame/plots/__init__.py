@@ -260,4 +260,4 @@ def _save(figure: Any, path: str | os.PathLike[str]) -> None:
     """Writes a picture whole or not at all. FileAccessError."""
     png = io.BytesIO()
     figure.savefig(png, format="png")
-    write_file(os.fsencode(path), png.getvalue())
+    write_file(path, png.getvalue())

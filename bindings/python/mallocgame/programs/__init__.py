@@ -71,9 +71,9 @@ def load_program(name_or_path: str | os.PathLike[str], prices: str = "compiler")
 def _load(name_or_path: str | os.PathLike[str]) -> Program:
     text = _arguments.path("program", name_or_path, "a bundled name, a .mgp path or a Program")
     if text in program_names():
-        return Program.from_bytes(read_file(os.fsencode(os.path.join(_FOLDER, text + _SUFFIX))))
+        return Program.from_bytes(read_file(os.path.join(_FOLDER, text + _SUFFIX)))
     if os.path.exists(text) or text.endswith(_SUFFIX) or os.path.dirname(text):
-        return named(text, lambda: Program.from_bytes(read_file(os.fsencode(text))))
+        return named(text, lambda: Program.from_bytes(read_file(text)))
     raise InvalidInputError(
         f"program '{text}': neither a bundled program nor a file{_close_to(text, program_names())}"
     )
@@ -82,14 +82,14 @@ def _load(name_or_path: str | os.PathLike[str]) -> Program:
 def save_program(program: Program, path: str | os.PathLike[str]) -> None:
     """Writes a .mgp file; equal programs give equal bytes. FileAccessError names the path."""
     data = _arguments.instance("program", program, Program).to_bytes()
-    write_file(os.fsencode(_arguments.path("path", path)), data)
+    write_file(_arguments.path("path", path), data)
 
 
 def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     """Returns a preset by name (tpu_v4i, tpu_v4i_16mib ...), else that of a JSON file by path."""
     text = _arguments.path("hardware", name_or_path, "a preset's name, a JSON path or a Hardware")
     if text.endswith(".json") or os.path.dirname(text):
-        return named(text, lambda: Hardware.from_json(decode(read_file(os.fsencode(text)))))
+        return named(text, lambda: Hardware.from_json(decode(read_file(text))))
     return Hardware.preset(text)
 
 

@@ -46,7 +46,7 @@ def unpacked(content: Module, what: str) -> bytes:
                 f"{what}: {os.fspath(content)} is a folder; `mallocgame xla capture` takes one "
                 "that XLA dumped"
             )
-        content = read_file(os.fsencode(content))
+        content = read_file(content)
     while content.startswith(_GZIP):  # Tools that compress what is compressed already are about.
         content = _gunzip(content, what)
     for begin, name in _COMPRESSED.items():

@@ -75,7 +75,7 @@ def write_page(
     settings: as make_page's. FileAccessError names the path.
     """
     data = make_page(shown, program, **settings).encode()
-    write_file(os.fsencode(path), data)
+    write_file(path, data)
     return len(data)
 
 

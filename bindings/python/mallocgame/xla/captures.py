@@ -120,7 +120,7 @@ class Capture:
         # What was there before goes last, so that whatever ends this leaves prices behind.
         for name, data in files.items():
             _write_gzip(folder / name, data)
-        write_file(os.fsencode(folder / "program.mgp"), self.program.to_bytes())
+        write_file(folder / "program.mgp", self.program.to_bytes())
         for stale in (*folder.glob(_PRICED.format("*")), folder / _PRICES, folder / _MODULE):
             if stale.name not in files:
                 stale.unlink(missing_ok=True)
@@ -134,7 +134,7 @@ class Capture:
             "trips": dict(self.trips),
             "late": list(self.late),
         }
-        write_file(os.fsencode(folder / _META), (json.dumps(meta, indent=1) + "\n").encode())
+        write_file(folder / _META, (json.dumps(meta, indent=1) + "\n").encode())
 
 
 def is_capture(folder: str | os.PathLike[str]) -> bool:
@@ -147,7 +147,7 @@ def load_capture(folder: str | os.PathLike[str]) -> Capture:
     folder = pathlib.Path(folder)
     meta_path = folder / _META
     try:
-        meta = json.loads(read_file(os.fsencode(meta_path)))
+        meta = json.loads(read_file(meta_path))
         given = {str(k): str(v) for k, v in meta.get("options", {}).items()}
         target = find_target(meta["target"], meta.get("fast_mib"), meta.get("preloads"), given)
         name, versions = str(meta["name"]), {str(k): str(v) for k, v in meta["versions"].items()}
@@ -374,8 +374,8 @@ def _mlir_text(path: pathlib.Path) -> str | None:
 
 
 def _write_gzip(path: pathlib.Path, data: bytes) -> None:
-    write_file(os.fsencode(path), gzip.compress(data, compresslevel=9, mtime=0))
+    write_file(path, gzip.compress(data, compresslevel=9, mtime=0))
 
 
 def _read(path: pathlib.Path) -> bytes:
-    return read_file(os.fsencode(path))  # It unpacks gzip.
+    return read_file(path)  # It unpacks gzip.

@@ -581,7 +581,7 @@ def _keep(path: pathlib.Path, contents: Mapping[str, bytes], compression: int) -
             entry.writestr(name, content)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(os.fsencode(path), packed.getvalue())
+        write_file(path, packed.getvalue())
     except (OSError, InvalidInputError) as error:
         _tell(f"{path.parent}: the compiler's answers can't be kept there ({error})")
 

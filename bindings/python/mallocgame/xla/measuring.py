@@ -138,7 +138,7 @@ def write_point(
     folder.mkdir(parents=True, exist_ok=True)
     digest = hashlib.sha256(f"{target}\n{module}".encode()).hexdigest()[:12]
     stem = f"{name}.{target.replace(':', '_')}.{digest}"
-    write_file(os.fsencode(folder / f"{stem}.mlir"), module.encode())
+    write_file(folder / f"{stem}.mlir", module.encode())
     point = {
         "id": stem,
         "chip": target,
@@ -152,7 +152,7 @@ def write_point(
         "versions": installed_versions(),
     }
     file = folder / f"{stem}.json"
-    write_file(os.fsencode(file), (json.dumps(point, indent=1) + "\n").encode())
+    write_file(file, (json.dumps(point, indent=1) + "\n").encode())
     return file
 
 
