@@ -15,7 +15,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 import mallocgame as mg
-import mallocgame.rllib
+import mallocgame.envs.rllib
 
 
 def configure(options: argparse.Namespace) -> PPOConfig:
@@ -31,7 +31,7 @@ def configure(options: argparse.Namespace) -> PPOConfig:
         )
         .rl_module(
             rl_module_spec=RLModuleSpec(
-                module_class=mallocgame.rllib.MaskedModule,
+                module_class=mallocgame.envs.rllib.MaskedModule,
                 model_config={"fcnet_hiddens": [64, 64], "vf_share_layers": False},
             )
         )
@@ -59,7 +59,7 @@ def configure(options: argparse.Namespace) -> PPOConfig:
     )
 
 
-def play_at_random(env: mallocgame.rllib.MaskedEnv, chance: np.random.Generator) -> float:
+def play_at_random(env: mallocgame.envs.rllib.MaskedEnv, chance: np.random.Generator) -> float:
     """Plays one game and returns its return."""
     observation, _ = env.reset(seed=0)
     total, over = 0.0, False
@@ -81,7 +81,7 @@ def main() -> None:
     options = parser.parse_args()
 
     env, chance = (
-        mallocgame.rllib.MaskedEnv(options.program, game=options.game),
+        mallocgame.envs.rllib.MaskedEnv(options.program, game=options.game),
         np.random.default_rng(0),
     )
     random = [play_at_random(env, chance) for _ in range(100)]

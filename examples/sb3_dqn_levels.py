@@ -14,7 +14,7 @@ from stable_baselines3 import DQN
 from stable_baselines3.dqn.policies import DQNPolicy, QNetwork
 
 import mallocgame as mg
-from mallocgame.sb3 import SB3VecEnv
+from mallocgame.envs.sb3 import SB3VecEnv
 
 
 class MaskedQNetwork(QNetwork):

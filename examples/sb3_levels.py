@@ -12,7 +12,7 @@ import torch
 from sb3_contrib import MaskablePPO
 
 import mallocgame as mg
-from mallocgame.sb3 import SB3VecEnv
+from mallocgame.envs.sb3 import SB3VecEnv
 
 folder, steps, seed, *splits = [*sys.argv[1:], *["ppo_plans", "900000", "0"][len(sys.argv) - 1 :]]
 settings: dict[str, Any] = {**mg.FINE_GAME, "observation": "compact"}

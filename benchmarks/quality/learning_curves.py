@@ -25,7 +25,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 import mallocgame as mg
 from mallocgame import experiments as ex
-from mallocgame.sb3 import SB3VecEnv
+from mallocgame.envs.sb3 import SB3VecEnv
 
 sys.path.insert(0, str(EXAMPLES))
 from clone_levels import clone, play

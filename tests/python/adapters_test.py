@@ -104,7 +104,7 @@ def test_torchrl_rolls_out_legal_actions(observation, kind):
 def test_the_mcts_of_openspiel_plays(kind):
     pyspiel = need("pyspiel")
     mcts = need("open_spiel.python.algorithms.mcts")
-    import mallocgame.openspiel  # noqa: F401
+    import mallocgame.envs.openspiel  # noqa: F401
 
     game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "game": kind})
     state = game.new_initial_state()
@@ -131,7 +131,7 @@ def test_the_mcts_of_openspiel_plays(kind):
 )
 def test_openspiel_replays_a_game_from_its_history(settings, actions):
     pyspiel = need("pyspiel")
-    import mallocgame.openspiel  # noqa: F401
+    import mallocgame.envs.openspiel  # noqa: F401
 
     game = pyspiel.load_game("mallocgame", {"program": PROGRAM, **settings})
     assert game.num_distinct_actions() == actions
@@ -148,7 +148,7 @@ def test_openspiel_replays_a_game_from_its_history(settings, actions):
 @both_games
 def test_openspiels_own_test_plays_at_random(kind):
     pyspiel = need("pyspiel")
-    import mallocgame.openspiel  # noqa: F401
+    import mallocgame.envs.openspiel  # noqa: F401
 
     game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "game": kind})
     pyspiel.random_sim_test(game, num_sims=3, serialize=True, verbose=False)
@@ -161,7 +161,7 @@ def test_openspiels_tensor_is_gymnasiums_observation(observation, kind):
     pyspiel = need("pyspiel")
     rl_environment = need("open_spiel.python.rl_environment")
     make_observation = need("open_spiel.python.observation").make_observation
-    import mallocgame.openspiel  # noqa: F401
+    import mallocgame.envs.openspiel  # noqa: F401
 
     settings = {"program": PROGRAM, "game": kind, "observation": observation}
     game = pyspiel.load_game("mallocgame", settings)
@@ -197,7 +197,7 @@ def test_openspiels_tensor_is_gymnasiums_observation(observation, kind):
 @both_games
 def test_openspiels_states_go_elsewhere(kind):
     pyspiel = need("pyspiel")
-    import mallocgame.openspiel  # noqa: F401
+    import mallocgame.envs.openspiel  # noqa: F401
 
     game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "game": kind})
     state = game.new_initial_state()
@@ -225,7 +225,7 @@ def test_openspiels_states_go_elsewhere(kind):
 def test_openspiels_observers_of_the_history():
     pyspiel = need("pyspiel")
     make_observation = need("open_spiel.python.observation").make_observation
-    import mallocgame.openspiel  # noqa: F401
+    import mallocgame.envs.openspiel  # noqa: F401
 
     game = pyspiel.load_game("mallocgame", {"program": PROGRAM})
     state = game.new_initial_state()
@@ -245,7 +245,7 @@ def test_the_dqn_of_openspiel_learns(kind):
     pyspiel = need("pyspiel")
     rl_environment = need("open_spiel.python.rl_environment")
     dqn = need("open_spiel.python.pytorch.dqn")
-    import mallocgame.openspiel  # noqa: F401
+    import mallocgame.envs.openspiel  # noqa: F401
 
     settings = {"program": PROGRAM, "game": kind, "observation": "compact"}
     env = rl_environment.Environment(pyspiel.load_game("mallocgame", settings))
@@ -301,7 +301,7 @@ def test_pytorch_geometric_batches_the_graph():
 )
 def test_openspiels_text_of_a_game_holds_any_name(name, tmp_path, monkeypatch):
     pyspiel = need("pyspiel")
-    import mallocgame.openspiel  # noqa: F401
+    import mallocgame.envs.openspiel  # noqa: F401
 
     monkeypatch.chdir(tmp_path)
     mg.save_program(mg.load_program(PROGRAM), name)

@@ -76,7 +76,7 @@ def test_seeds(seed, program):
     for one in (vector, env, env.unwrapped, placed):
         refused(lambda one=one: one.reset(seed=seed), "seed")
     if (dm_env := pytest.importorskip("dm_env")) is not None:
-        from mallocgame.dm_env import Environment
+        from mallocgame.envs.dm_env import Environment
 
         assert dm_env is not None
         refused(lambda: Environment(PROGRAM, seed=seed), "seed")
@@ -123,7 +123,7 @@ def test_actions(action, game):
 @pytest.mark.parametrize("action", [*NO_ACTION, *NOT_AN_ACTION])
 def test_actions_of_adapters(action):
     pytest.importorskip("dm_env")
-    from mallocgame.dm_env import Environment
+    from mallocgame.envs.dm_env import Environment
 
     timed = Environment(PROGRAM)
     timed.reset()
@@ -134,7 +134,7 @@ def test_actions_of_adapters(action):
 @pytest.mark.parametrize("action", [*NO_ACTION, *NOT_AN_ACTION])
 def test_actions_of_openspiel(action):
     pytest.importorskip("pyspiel")
-    from mallocgame.openspiel import MallocGame
+    from mallocgame.envs.openspiel import MallocGame
 
     state = MallocGame({"program": PROGRAM}).new_initial_state()
     refused(lambda: state.apply_action(action), "action", error=mg.InvalidActionError)
@@ -243,7 +243,7 @@ def test_settings_of_environments(settings):
     pytest.importorskip("gymnasium")
     makers = [mg.MallocGameEnv, lambda **kept: mg.VectorEnv(2, **kept)]
     try:
-        from mallocgame.dm_env import Environment
+        from mallocgame.envs.dm_env import Environment
     except ImportError:
         pass
     else:
@@ -267,7 +267,7 @@ def test_settings_of_vector_environments(settings):
 @pytest.mark.parametrize("settings", [*SETTINGS[:2], *SETTINGS[7:9]], ids=str)
 def test_settings_of_openspiel(settings):
     pytest.importorskip("pyspiel")
-    from mallocgame.openspiel import MallocGame
+    from mallocgame.envs.openspiel import MallocGame
 
     refused(lambda: MallocGame(settings), next(iter(settings)))
 
@@ -275,7 +275,7 @@ def test_settings_of_openspiel(settings):
 @pytest.mark.weekly
 def test_settings_of_rllib():
     pytest.importorskip("ray", reason="pip install 'mallocgame[rllib]'")
-    rllib = pytest.importorskip("mallocgame.rllib", exc_type=ImportError)
+    rllib = pytest.importorskip("mallocgame.envs.rllib", exc_type=ImportError)
     for config in ({"program": 7}, {"program": PROGRAM, "num_envs": 1.5}):
         refused(lambda config=config: rllib.make_env(config))
 

@@ -14,7 +14,7 @@ dm_env = pytest.importorskip(
 )
 test_utils = pytest.importorskip("dm_env.test_utils")
 
-from mallocgame.dm_env import Environment
+from mallocgame.envs.dm_env import Environment
 from mallocgame.envs.gym import MallocGameEnv
 
 PROGRAM = "wavernn_64steps_b8.tpu_v4i"
@@ -60,3 +60,9 @@ def test_plays_the_same_games(game):
                 and step.discount == 1 - terminated
             )
         assert ours.env.state.latency_ps == info["latency_ps"]
+
+
+def test_the_former_name_is_the_same_module():
+    import mallocgame.dm_env
+
+    assert mallocgame.dm_env.Environment is Environment

@@ -29,7 +29,7 @@ MODULES = (
     "mallocgame._core",
     "mallocgame._agents",
     "mallocgame.agents",
-    "mallocgame.dm_env",
+    "mallocgame.envs.dm_env",
     "mallocgame.envs.gym",
     "mallocgame.envs.placement",
     "mallocgame.envs.vector",
@@ -37,12 +37,12 @@ MODULES = (
     "mallocgame.mcts",
     "mallocgame.observation",
     "mallocgame.offline",
-    "mallocgame.openspiel",
+    "mallocgame.envs.openspiel",
     "mallocgame.playables",
     "mallocgame.plots",
     "mallocgame.programs",
-    "mallocgame.rllib",
-    "mallocgame.sb3",
+    "mallocgame.envs.rllib",
+    "mallocgame.envs.sb3",
     "mallocgame.xla",
 )
 # RLlib makes and keeps its module itself, the compiler's process its PjrtCompiler, and an Emitter
@@ -157,11 +157,11 @@ def of_environments() -> list:
     made = [mg.MallocGameEnv(PROGRAM), mg.PlacementEnv(PROGRAM), mg.VectorEnv(3, PROGRAM)]
     for env in made:
         env.reset(seed=1)
-    if (dm_env := imported("mallocgame.dm_env")) is not None:
+    if (dm_env := imported("mallocgame.envs.dm_env")) is not None:
         made.append(dm_env.Environment(PROGRAM, seed=2))
-    if (rllib := imported("mallocgame.rllib")) is not None:
+    if (rllib := imported("mallocgame.envs.rllib")) is not None:
         made += [rllib.MaskedEnv(PROGRAM), rllib.MaskedVectorEnv(2, PROGRAM)]
-    if (sb3 := imported("mallocgame.sb3")) is not None:
+    if (sb3 := imported("mallocgame.envs.sb3")) is not None:
         made.append(sb3.SB3VecEnv(2, PROGRAM))
         made[-1].reset()
     levels = played(mg.levels("validation", scored=True)[:1])
@@ -170,7 +170,7 @@ def of_environments() -> list:
 
 
 def of_openspiel() -> list:
-    if imported("mallocgame.openspiel") is None:
+    if imported("mallocgame.envs.openspiel") is None:
         return []
     pyspiel = imported("pyspiel")
     game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "game": "priority"})

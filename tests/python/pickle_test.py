@@ -181,7 +181,7 @@ def test_many_environments_go_on_where_they_were(mode, assign):
 
 def test_other_environments_go_on_where_they_were():
     gymnasium = pytest.importorskip("gymnasium")
-    dm_env = pytest.importorskip("mallocgame.dm_env")
+    dm_env = pytest.importorskip("mallocgame.envs.dm_env")
     made = gymnasium.make("mallocgame/PriorityGame-v0", program=PROGRAM)
     made.reset(seed=0)
     made.step(0)

@@ -208,7 +208,7 @@ def test_an_environment_is_recovered_from_its_spec():
 
 def test_openspiel_plays_levels():
     pyspiel = pytest.importorskip("pyspiel", reason="open_spiel isn't installed")
-    import mallocgame.openspiel  # noqa: F401
+    import mallocgame.envs.openspiel  # noqa: F401
 
     game = pyspiel.load_game("mallocgame", {"program": LEVELS[0].name})
     assert game.game.hardware == LEVELS[0].hardware()

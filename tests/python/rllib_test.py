@@ -28,8 +28,8 @@ with warnings.catch_warnings():
     from ray.rllib.core.rl_module.rl_module import RLModule, RLModuleSpec
     from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
-    import mallocgame.rllib
-    from mallocgame.rllib import MaskedEnv, MaskedModule, MaskedVectorEnv
+    import mallocgame.envs.rllib
+    from mallocgame.envs.rllib import MaskedEnv, MaskedModule, MaskedVectorEnv
 
 # Ray leaves sockets and files of ended processes to the garbage collector. RLlib registers its
 # environments twice, and calls itself out of date.
@@ -57,7 +57,7 @@ def process():
 @pytest.fixture(autouse=True)
 def registered():
     """Other tests of this process may have ended a cluster since the module was imported."""
-    mallocgame.rllib.register()
+    mallocgame.envs.rllib.register()
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_suppo
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from mallocgame.sb3 import SB3VecEnv
+from mallocgame.envs.sb3 import SB3VecEnv
 
 LEVELS = mg.levels("validation", scored=True)[:2]
 

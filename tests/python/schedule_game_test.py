@@ -162,7 +162,7 @@ def test_the_command_line_plays_and_shows_it(program, tmp_path, capsys):
 
 def test_openspiel_plays_it():
     pyspiel = pytest.importorskip("pyspiel")
-    import mallocgame.openspiel  # noqa: F401
+    import mallocgame.envs.openspiel  # noqa: F401
 
     game = pyspiel.load_game("mallocgame", {"program": NAME, "game": "schedule"})
     state = game.new_initial_state()
