@@ -422,6 +422,66 @@ TEST_CASE("a branch is given one value at the two places where it reads it") {
   CHECK(offsets.size() == tables.size());
 }
 
+TEST_CASE("a branch in a branch is given in main memory what has left fast memory by then") {
+  const std::string array = "f32[64,128]{1,0:T(8,128)}",
+                    two = absl::StrCat("(", array, ", ", array, ")"),
+                    given = absl::StrCat("(", array, ", ", array, ", pred[])");
+  const auto element = [&](const std::string& name, const std::string& of) {
+    return absl::StrCat(name, " = ", array, " get-tuple-element(", of, ")");
+  };
+  ModuleText m;
+  for (const std::string name : {"inner_left", "inner_right"}) {
+    m.Computation(name)
+        .Add(absl::StrCat(name, ".p = ", two, " parameter()"))
+        .Add(element(name + ".w", name + ".p"), "tuple_index: 1")
+        .Add(absl::StrCat(name, ".r = ", array, " cosine(", name, ".w)"));
+  }
+  m.Computation("left")
+      .Add(absl::StrCat("l = ", given, " parameter()"))
+      .Add(element("lx", "l"), "tuple_index: 0")
+      .Add(element("lw", "l"), "tuple_index: 1")
+      .Add("lp = pred[] get-tuple-element(l)", "tuple_index: 2")
+      .Add(absl::StrCat("a = ", array, " negate(lx)"))
+      .Add(absl::StrCat("pair = ", two, " tuple(lx, lw)"))
+      .Add(absl::StrCat("b = ", array, " conditional(lp, pair, pair)"), "",
+           {"inner_left", "inner_right"})
+      .Add(absl::StrCat("c = ", array, " add(a, b)"));
+  m.Computation("right")
+      .Add(absl::StrCat("r = ", given, " parameter()"))
+      .Add(element("rx", "r"), "tuple_index: 0")
+      .Add(absl::StrCat("d = ", array, " cosine(rx)"));
+  m.Computation("main")
+      .Add("which = pred[] parameter()")
+      .Add(absl::StrCat("x = ", array, " parameter()"))
+      .Add(absl::StrCat("w = ", array, " parameter()"))
+      .Add(absl::StrCat("y = ", array, " negate(w)"))
+      .Add(absl::StrCat("all = ", given, " tuple(x, w, which)"))
+      .Add(absl::StrCat("chosen = ", array, " conditional(which, all, all)"), "", {"left", "right"})
+      .Add(absl::StrCat("z = ", array, " add(chosen, y)"));
+  const std::shared_ptr<const Program> program = Import(m);
+  Plan plan = AllMainPlan(*program, UnitHardware());
+  const AccessId only = AccessOf(*program, "a", "x");
+  const Tick made = program->access(AccessOf(*program, "y", "w")).tick;
+  plan.residences = {{program->access(only).buffer, 0, made, program->access(only).tick + 1}};
+  plan.served_by[only.index()] = ResidenceId(0);
+  plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), made, made + 1, 0, 32768}};
+  const auto written = WritePlan(*program, plan, UnitHardware(), Unassigned(m));
+  INFO(written.status());
+  REQUIRE(written.ok());
+  hlo::HloModuleProtoWithConfig whole;
+  REQUIRE(whole.ParseFromString(written->module.module));
+  std::map<std::string, int64_t> spaces;  // of the first element of parameters
+  for (const auto& computation : whole.hlo_module().computations()) {
+    for (const auto& one : computation.instructions()) {
+      if (one.opcode() == "parameter" && one.shape().element_type() == hlo::TUPLE)
+        spaces[one.name()] = one.shape().tuple_shapes(0).layout().memory_space();
+    }
+  }
+  CHECK(spaces.at("l") == 1);
+  CHECK(spaces.at("inner_left.p") == 0);
+  CHECK(spaces.at("inner_right.p") == 0);
+}
+
 TEST_CASE("the plan with everything in main memory adds nothing") {
   const ModuleText m = LoopModule();
   const std::shared_ptr<const Program> program = Import(m);

@@ -103,7 +103,7 @@ bool PlacedValues::IsOutsideAt(int32_t value, int32_t location) const {
     return false;
   const int32_t outside =
       flow_.ValueOf(FirstArray(given->second.operand) + value - FirstArray(parameter));
-  return IsAt(outside, location) || IsOutsideAt(outside, location);
+  return CanBeAt(outside, location);
 }
 
 int32_t PlacedValues::TakeAlso(int32_t value, int32_t location) {

@@ -40,6 +40,10 @@ class PlacedValues {
   void AddCopy(int32_t array, int32_t location, int32_t instruction);
 
   bool IsAt(int32_t array, int32_t location) const;
+  // Or it is there outside of the branch that is being written, which can be given it there too.
+  bool CanBeAt(int32_t array, int32_t location) const {
+    return IsAt(array, location) || IsOutsideAt(flow_.ValueOf(array), location);
+  }
   // Some location of the value: main memory if it is there.
   int32_t AnyLocationOf(int32_t array) const;
   // A branch's parameter is this operand of its conditional. What the branch wants at other

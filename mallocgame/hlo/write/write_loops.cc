@@ -62,6 +62,9 @@ Locations PlanWriter::FirstNeeded(int32_t operand, int32_t called) const {
   for (int32_t k = 0; k < ArrayCount(operand); ++k) {
     const int32_t array = FirstArray(operand) + k;
     int32_t location = values_.AnyLocationOf(array);
+    if (location != kMainMemory && plan_.residences[location].end <= region.begin &&
+        values_.CanBeAt(array, kMainMemory))
+      location = kMainMemory;
     if (BufferOf(array) != kNone) {
       for (const AccessId a : program_.accesses_of(BufferId(BufferOf(array)))) {
         const Tick tick = program_.access(a).tick;
