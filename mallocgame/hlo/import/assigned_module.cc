@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/module/async_chains.h"
+#include "mallocgame/hlo/module/buffer_assignment.h"
 #include "mallocgame/hlo/module/dataflow.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/opcodes.h"
@@ -141,40 +142,16 @@ absl::Status AssignedModule::BuildPlaces(const Schedule& own, const Hardware& ha
 
 absl::Status AssignedModule::ReadOffsets(int64_t color) {
   range_of_.resize(module_->array_count());
-  const BufferAssignmentProto& assignment = module_->proto().buffer_assignment();
-  absl::flat_hash_map<int64_t, const LogicalBufferProto*> buffers;
-  for (const LogicalBufferProto& buffer : assignment.logical_buffers())
-    buffers.emplace(buffer.id(), &buffer);
-  for (const BufferAllocationProto& allocation : assignment.buffer_allocations()) {
-    if (allocation.color() != color) continue;
-    for (const BufferAllocationProto::Assigned& assigned : allocation.assigned()) {
-      for (const auto& [what, value] :
-           {std::pair("offset", assigned.offset()), std::pair("size", assigned.size())}) {
-        if (value >= 0 && value <= kMaxArrayBytes) continue;
-        return absl::InvalidArgumentError(
-            absl::StrCat("assigned module: buffer allocation ", allocation.index(), " has ", what,
-                         " ", value, "; allowed are 0 to ", kMaxArrayBytes));
-      }
-      const auto found = buffers.find(assigned.logical_buffer_id());
-      if (found == buffers.end()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "assigned module: buffer allocation ", allocation.index(), " holds logical buffer ",
-            assigned.logical_buffer_id(), ", which there is none of"));
-      }
-      const LogicalBufferProto::Location& at = found->second->defined_at();
-      const std::optional<int32_t> i = at.instruction_id() != 0 || at.instruction_name().empty()
-                                           ? module_->FindById(at.instruction_id())
-                                           : module_->FindByName(at.instruction_name());
-      if (!i) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("assigned module: logical buffer ", found->first, " is of instruction ",
-                         at.instruction_id(), ", which there is none of"));
-      }
-      MG_ASSIGN_OR_RETURN(const Module::ArrayRange range, module_->SubShape(*i, at.shape_index()));
-      if (range.count != 1) continue;
-      range_of_[module_->instruction(*i).first_array + range.first] = {
-          assigned.offset(), assigned.offset() + assigned.size()};
-    }
+  const auto assigned = AssignedBuffers(module_->proto().buffer_assignment(), *module_, color);
+  if (!assigned.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("assigned module: ", assigned.status().message()));
+  }
+  for (const AssignedBuffer& one : *assigned) {
+    const auto range = *module_->SubShape(one.instruction, one.buffer->defined_at().shape_index());
+    if (range.count != 1) continue;
+    range_of_[module_->instruction(one.instruction).first_array + range.first] = {
+        one.offset, one.offset + one.size};
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/module/buffer_assignment.h"
 #include "mallocgame/hlo/module/dataflow.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/module.h"
@@ -40,30 +41,17 @@ absl::StatusOr<PlacedModule> PlacedModule::Read(absl::string_view module,
 
 absl::Status PlacedModule::ReadHomes(const BufferAssignmentProto& assignment) {
   home_.resize(storage_.size());
-  absl::flat_hash_map<int64_t, const LogicalBufferProto*> buffers;
-  for (const LogicalBufferProto& buffer : assignment.logical_buffers())
-    buffers.emplace(buffer.id(), &buffer);
-  for (const BufferAllocationProto& allocation : assignment.buffer_allocations()) {
-    for (const BufferAllocationProto::Assigned& assigned : allocation.assigned()) {
-      const auto found = buffers.find(assigned.logical_buffer_id());
-      if (found == buffers.end()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "buffer assignment: allocation ", allocation.index(), " holds logical buffer ",
-            assigned.logical_buffer_id(), ", which there is none of"));
-      }
-      const LogicalBufferProto::Location& at = found->second->defined_at();
-      const std::optional<int32_t> i = module_->FindById(at.instruction_id());
-      if (!i) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("buffer assignment: logical buffer ", found->first, " is of instruction ",
-                         at.instruction_id(), ", which the module has none of"));
-      }
-      MG_ASSIGN_OR_RETURN(const Module::ArrayRange range, module_->SubShape(*i, at.shape_index()));
-      // A tuple's table of pointers has a buffer too.
-      if (range.count != 1) continue;
-      const int32_t array = module_->instruction(*i).first_array + range.first;
-      home_[storage_[array]] = Home(allocation.index(), assigned.offset());
-    }
+  const auto assigned = AssignedBuffers(assignment, *module_);
+  if (!assigned.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("buffer assignment: ", assigned.status().message()));
+  }
+  for (const AssignedBuffer& one : *assigned) {
+    const auto range = *module_->SubShape(one.instruction, one.buffer->defined_at().shape_index());
+    // A tuple's table of pointers has a buffer too.
+    if (range.count != 1) continue;
+    const int32_t array = module_->instruction(one.instruction).first_array + range.first;
+    home_[storage_[array]] = Home(one.allocation->index(), one.offset);
   }
   return absl::OkStatus();
 }

@@ -1,0 +1,35 @@
+// Reads a BufferAssignmentProto. Private to the folder.
+#ifndef MALLOCGAME_HLO_MODULE_BUFFER_ASSIGNMENT_H_
+#define MALLOCGAME_HLO_MODULE_BUFFER_ASSIGNMENT_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mallocgame/hlo/module/module.h"
+
+namespace mallocgame::hlo {
+
+class BufferAllocationProto;
+class BufferAssignmentProto;
+class LogicalBufferProto;
+
+// A logical buffer in its allocation.
+struct AssignedBuffer {
+  const LogicalBufferProto* buffer = nullptr;
+  const BufferAllocationProto* allocation = nullptr;
+  int64_t offset = 0, size = 0;
+  int32_t instruction = 0;  // that makes its value, at a shape index that there is
+};
+
+// In the order of allocations, of one memory only if `color` is given. InvalidArgument: two logical
+// buffers have one id, or one is of nothing in the module, or there is none of an id. OutOfRange: a
+// size or an offset is negative, or above kMaxArrayBytes.
+absl::StatusOr<std::vector<AssignedBuffer>> AssignedBuffers(
+    const BufferAssignmentProto& assignment, const Module& module,
+    std::optional<int64_t> color = std::nullopt);
+
+}  // namespace mallocgame::hlo
+
+#endif  // MALLOCGAME_HLO_MODULE_BUFFER_ASSIGNMENT_H_
