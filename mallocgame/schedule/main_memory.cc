@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mallocgame/base/rounding.h"
+#include "mallocgame/schedule/loop_homes.h"
 
 namespace mallocgame {
 namespace {
@@ -20,11 +21,9 @@ bool IsElsewhere(const Buffer& buffer) { return buffer.ineligible_because == "ot
 class UseFinder {
  public:
   explicit UseFinder(const Program& program)
-      : program_(program), homes_(program.buffers().size(), kNowhere) {
+      : program_(program), homes_(program.regions(), program.loops(), program.buffers().size()) {
     ForEachUse([this](Tick tick, BufferId buffer) {
-      int32_t& home = homes_[buffer.index()];
-      const int32_t region = LoopRegionOf(program_.instruction(tick).region);
-      home = home == kNowhere ? region : Common(home, region);
+      homes_.Add(buffer.value, program_.instruction(tick).region);
     });
   }
 
@@ -57,8 +56,6 @@ class UseFinder {
   }
 
  private:
-  static constexpr int32_t kNowhere = -2;
-
   template <class Function>
   void ForEachUse(const Function& function) const {
     for (const Access& access : program_.accesses()) function(access.tick, access.buffer);
@@ -69,43 +66,14 @@ class UseFinder {
   void ForEachTemporary(const Function& function) const {
     ForEachUse([&](Tick tick, BufferId id) {
       const Buffer& buffer = program_.buffer(id);
-      if (!IsFixed(buffer) && !IsElsewhere(buffer)) function(UseAt(tick, id));
+      if (IsFixed(buffer) || IsElsewhere(buffer)) return;
+      const auto [begin, end] = homes_.Widened(id.value, tick, program_.instruction(tick).region);
+      function(BufferUse{id.value, begin, end});
     });
   }
 
-  // The innermost region around it that is a loop's condition or body, or the entry: only what runs
-  // again keeps bytes for longer.
-  int32_t LoopRegionOf(int32_t region) const {
-    while (region > 0 && program_.regions()[region].loop < 0)
-      region = program_.regions()[region].parent;
-    return region;
-  }
-  int32_t LoopRegionAround(int32_t region) const {
-    return LoopRegionOf(program_.regions()[region].parent);
-  }
-
-  int32_t Common(int32_t a, int32_t b) const {
-    while (a != b) {
-      // Regions are numbered as they begin, so the later one can't hold the other.
-      (a > b ? a : b) = LoopRegionAround(std::max(a, b));
-    }
-    return a;
-  }
-
-  BufferUse UseAt(Tick tick, BufferId buffer) const {
-    BufferUse use = {buffer.value, tick, tick + 1};
-    int32_t region = LoopRegionOf(program_.instruction(tick).region);
-    for (const int32_t home = homes_[buffer.index()]; region != home;
-         region = LoopRegionAround(region)) {
-      const Loop& loop = program_.loops()[program_.regions()[region].loop];
-      use.begin = loop.entry;
-      use.end = loop.exit + 1;
-    }
-    return use;
-  }
-
   const Program& program_;
-  std::vector<int32_t> homes_;  // by buffer: the innermost loop region that it never leaves
+  LoopHomes homes_;
 };
 
 int64_t Peak(const Program& program, const std::vector<BufferLife>& lives) {

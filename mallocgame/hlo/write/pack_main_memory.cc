@@ -21,6 +21,7 @@
 #include "mallocgame/hlo/module/module.h"
 #include "mallocgame/hlo/module/opcodes.h"
 #include "mallocgame/hlo/module/schedule.h"
+#include "mallocgame/schedule/loop_homes.h"
 #include "mallocgame/schedule/main_memory.h"
 
 namespace mallocgame::hlo {
@@ -142,23 +143,13 @@ class Places {
 
   void FindLives() {
     lives_.resize(module_->array_count());
-    homes_.assign(module_->array_count(), kNowhere);
     for (size_t i = 0; i < module_->instructions().size(); ++i)
       first_arrays_.push_back(module_->instruction(static_cast<int32_t>(i)).first_array);
-    ForEachTouch([this](int32_t set, Tick tick) {
-      const int32_t region = LoopRegionOf(schedule_.ticks[tick].region);
-      homes_[set] = homes_[set] == kNowhere ? region : Common(homes_[set], region);
-    });
-    ForEachTouch([this](int32_t set, Tick tick) {
-      Life& life = lives_[set];
-      Tick begin = tick, end = tick;
-      for (int32_t r = LoopRegionOf(schedule_.ticks[tick].region); r != homes_[set];
-           r = LoopRegionOf(schedule_.regions[r].parent)) {
-        const Loop& loop = schedule_.loops[schedule_.regions[r].loop];
-        begin = loop.entry;
-        end = loop.exit;
-      }
-      life.Add(begin, end);
+    LoopHomes homes(schedule_.regions, schedule_.loops, module_->array_count());
+    ForEachTouch([&](int32_t set, Tick tick) { homes.Add(set, schedule_.ticks[tick].region); });
+    ForEachTouch([&](int32_t set, Tick tick) {
+      const auto [begin, end] = homes.Widened(set, tick, schedule_.ticks[tick].region);
+      lives_[set].Add(begin, end - 1);
     });
   }
 
@@ -191,18 +182,6 @@ class Places {
     }
   }
 
-  int32_t LoopRegionOf(int32_t region) const {
-    while (region > 0 && schedule_.regions[region].loop < 0)
-      region = schedule_.regions[region].parent;
-    return region;
-  }
-  // Regions are numbered as they begin, so the later one can't hold the other.
-  int32_t Common(int32_t a, int32_t b) const {
-    while (a != b) (a > b ? a : b) = LoopRegionOf(schedule_.regions[std::max(a, b)].parent);
-    return a;
-  }
-
-  static constexpr int32_t kNowhere = -2;
   std::unique_ptr<const Module> module_;
   Schedule schedule_;
   std::vector<int32_t> set_of_;        // by array
@@ -211,8 +190,7 @@ class Places {
   // Tables of tuples: an instruction that has it, by loop or own instruction and shape index.
   std::vector<int32_t> tables_;
   std::map<std::pair<int32_t, std::vector<int64_t>>, int32_t> table_of_;
-  std::vector<Life> lives_;     // by set
-  std::vector<int32_t> homes_;  // by set: the innermost loop region that it never leaves
+  std::vector<Life> lives_;  // by set
 };
 
 bool IsShared(const BufferAllocationProto& allocation, int64_t fast_memory_space) {
