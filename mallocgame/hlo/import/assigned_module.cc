@@ -148,10 +148,7 @@ absl::Status AssignedModule::ReadOffsets(int64_t color) {
         absl::StrCat("assigned module: ", assigned.status().message()));
   }
   for (const AssignedBuffer& one : *assigned) {
-    const auto range = *module_->SubShape(one.instruction, one.buffer->defined_at().shape_index());
-    if (range.count != 1) continue;
-    range_of_[module_->instruction(one.instruction).first_array + range.first] = {
-        one.offset, one.offset + one.size};
+    if (one.array != kNone) range_of_[one.array] = {one.offset, one.offset + one.size};
   }
   return absl::OkStatus();
 }

@@ -24,6 +24,15 @@ absl::StatusOr<int32_t> InstructionOf(const LogicalBufferProto& buffer, const Mo
 
 }  // namespace
 
+absl::StatusOr<int32_t> ArrayAt(const Module& module, int32_t instruction,
+                                absl::Span<const int64_t> index) {
+  MG_ASSIGN_OR_RETURN(const Module::ArrayRange range, module.SubShape(instruction, index));
+  const ShapeProto* shape = &module.instruction(instruction).proto->shape();
+  for (const int64_t k : index) shape = &shape->tuple_shapes(static_cast<int>(k));
+  if (shape->element_type() == TUPLE) return kNone;
+  return module.instruction(instruction).first_array + range.first;
+}
+
 absl::StatusOr<std::vector<AssignedBuffer>> AssignedBuffers(const BufferAssignmentProto& assignment,
                                                             const Module& module,
                                                             std::optional<int64_t> color) {
@@ -53,7 +62,9 @@ absl::StatusOr<std::vector<AssignedBuffer>> AssignedBuffers(const BufferAssignme
                          assigned.logical_buffer_id(), ", which there is none of"));
       }
       MG_ASSIGN_OR_RETURN(const int32_t i, InstructionOf(*found->second, module));
-      all.push_back({found->second, &allocation, assigned.offset(), assigned.size(), i});
+      MG_ASSIGN_OR_RETURN(const int32_t array,
+                          ArrayAt(module, i, found->second->defined_at().shape_index()));
+      all.push_back({found->second, &allocation, assigned.offset(), assigned.size(), i, array});
     }
   }
   return all;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "mallocgame/hlo/module/module.h"
 
 namespace mallocgame::hlo {
@@ -21,7 +22,12 @@ struct AssignedBuffer {
   const BufferAllocationProto* allocation = nullptr;
   int64_t offset = 0, size = 0;
   int32_t instruction = 0;  // that makes its value, at a shape index that there is
+  int32_t array = kNone;    // of the module; kNone of the table of a tuple
 };
+
+// The array of the module at a shape index of an instruction; kNone where a tuple is.
+absl::StatusOr<int32_t> ArrayAt(const Module& module, int32_t instruction,
+                                absl::Span<const int64_t> index);
 
 // In the order of allocations, of one memory only if `color` is given. InvalidArgument: two logical
 // buffers have one id, or one is of nothing in the module, or there is none of an id. OutOfRange: a

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/module/buffer_assignment.h"
 #include "mallocgame/hlo/module/dataflow.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/memory_spaces.h"
@@ -58,26 +58,16 @@ class Places {
   const std::vector<Life>& lives() const { return lives_; }
 
   // What a logical buffer is of: a set of arrays, by its smallest array, or the table of a tuple,
-  // a negative number. None: the module has no such place.
-  std::optional<int32_t> PlaceOf(const LogicalBufferProto& buffer) {
-    const std::optional<int32_t> i = module_->FindById(buffer.defined_at().instruction_id());
-    if (!i) return std::nullopt;
-    const ShapeProto* shape = &module_->instruction(*i).proto->shape();
-    for (const int64_t k : buffer.defined_at().shape_index()) {
-      if (k < 0 || k >= shape->tuple_shapes_size()) return std::nullopt;
-      shape = &shape->tuple_shapes(static_cast<int>(k));
-    }
-    if (shape->element_type() == TUPLE) {
-      const auto& index = buffer.defined_at().shape_index();
-      const auto next = static_cast<int32_t>(tables_.size());
-      const auto [table, is_new] = table_of_.try_emplace(
-          std::pair(LoopOf(*i), std::vector<int64_t>(index.begin(), index.end())), next);
-      if (is_new) tables_.push_back(*i);
-      return -1 - table->second;
-    }
-    const auto range = module_->SubShape(*i, buffer.defined_at().shape_index());
-    if (!range.ok() || range->count != 1) return std::nullopt;
-    return set_of_[module_->instruction(*i).first_array + range->first];
+  // a negative number.
+  int32_t PlaceOf(const AssignedBuffer& buffer) {
+    if (buffer.array != kNone) return set_of_[buffer.array];
+    const auto& index = buffer.buffer->defined_at().shape_index();
+    const auto next = static_cast<int32_t>(tables_.size());
+    const auto [table, is_new] = table_of_.try_emplace(
+        std::pair(LoopOf(buffer.instruction), std::vector<int64_t>(index.begin(), index.end())),
+        next);
+    if (is_new) tables_.push_back(buffer.instruction);
+    return -1 - table->second;
   }
 
   // The tables of what loops and branches hand over lie in one place all the time; so do those of
@@ -203,28 +193,24 @@ bool IsShared(const BufferAllocationProto& allocation, int64_t fast_memory_space
 // Pairs of sets, of which the second has the bytes of the first from where that ends.
 using Heirs = std::vector<std::pair<Places::Name, Places::Name>>;
 
-Heirs HeirsOf(Places& places, const BufferAssignmentProto& assignment, int64_t fast_memory_space) {
-  absl::flat_hash_map<int64_t, const LogicalBufferProto*> buffers;
-  for (const LogicalBufferProto& buffer : assignment.logical_buffers())
-    buffers[buffer.id()] = &buffer;
+absl::StatusOr<Heirs> HeirsOf(Places& places, const BufferAssignmentProto& assignment,
+                              int64_t fast_memory_space) {
+  MG_ASSIGN_OR_RETURN(const std::vector<AssignedBuffer> all,
+                      AssignedBuffers(assignment, places.module()));
+  std::map<std::pair<int64_t, int64_t>, std::set<int32_t>> at;  // sets, by allocation and offset
+  for (const AssignedBuffer& one : all) {
+    if (!IsShared(*one.allocation, fast_memory_space)) continue;
+    const int32_t place = places.PlaceOf(one);
+    if (place >= 0) at[{one.allocation->index(), one.offset}].insert(place);
+  }
   Heirs heirs;
-  for (const BufferAllocationProto& allocation : assignment.buffer_allocations()) {
-    if (!IsShared(allocation, fast_memory_space)) continue;
-    std::map<int64_t, std::set<int32_t>> at;  // sets, by offset
-    for (const auto& assigned : allocation.assigned()) {
-      const auto buffer = buffers.find(assigned.logical_buffer_id());
-      if (buffer == buffers.end()) continue;
-      const std::optional<int32_t> place = places.PlaceOf(*buffer->second);
-      if (place && *place >= 0) at[assigned.offset()].insert(*place);
-    }
-    for (const auto& [offset, sets] : at) {
-      std::map<Tick, int32_t> by_end;
-      for (const int32_t set : sets) by_end[places.lives()[set].end] = set;
-      for (const int32_t set : sets) {
-        const auto before = by_end.find(places.lives()[set].begin);
-        if (before != by_end.end() && before->second != set)
-          heirs.emplace_back(places.NameOf(before->second), places.NameOf(set));
-      }
+  for (const auto& [where, sets] : at) {
+    std::map<Tick, int32_t> by_end;
+    for (const int32_t set : sets) by_end[places.lives()[set].end] = set;
+    for (const int32_t set : sets) {
+      const auto before = by_end.find(places.lives()[set].begin);
+      if (before != by_end.end() && before->second != set)
+        heirs.emplace_back(places.NameOf(before->second), places.NameOf(set));
     }
   }
   return heirs;
@@ -232,22 +218,20 @@ Heirs HeirsOf(Places& places, const BufferAssignmentProto& assignment, int64_t f
 
 class Packer {
  public:
-  Packer(const Places& own, Places& places, const Heirs& heirs, BufferAssignmentProto& assignment)
-      : own_(own), places_(places), heirs_(heirs) {
-    for (const LogicalBufferProto& buffer : assignment.logical_buffers())
-      buffers_[buffer.id()] = &buffer;
-  }
+  Packer(const Places& own, Places& places, const Heirs& heirs)
+      : own_(own), places_(places), heirs_(heirs) {}
 
-  absl::Status Pack(BufferAllocationProto& allocation) {
-    MG_RETURN_IF_ERROR(FindItems(allocation));
+  // `buffers` are those of the allocation, in order.
+  void Pack(absl::Span<const AssignedBuffer> buffers, BufferAllocationProto& allocation) {
+    FindItems(buffers);
     Place(allocation, allocation.color() == 0 ? kMainAlignment : kScalarAlignment);
-    return absl::OkStatus();
   }
 
   // In memories that aren't packed nothing may move. Unimplemented: values that the order lets live
   // at one time share bytes there.
-  absl::Status Keep(const BufferAllocationProto& allocation) {
-    MG_RETURN_IF_ERROR(FindItems(allocation));
+  absl::Status Keep(absl::Span<const AssignedBuffer> buffers,
+                    const BufferAllocationProto& allocation) {
+    FindItems(buffers);
     for (size_t a = 0; a < items_.size(); ++a) {
       for (size_t b = 0; b < a; ++b) {
         const auto &first = allocation.assigned(items_[a].assigned[0]),
@@ -266,29 +250,20 @@ class Packer {
   }
 
  private:
-  absl::Status FindItems(const BufferAllocationProto& allocation) {
+  void FindItems(absl::Span<const AssignedBuffer> buffers) {
     items_.clear();
     item_of_.clear();
-    for (int k = 0; k < allocation.assigned_size(); ++k) {
-      const auto buffer = buffers_.find(allocation.assigned(k).logical_buffer_id());
-      const std::optional<int32_t> place =
-          buffer == buffers_.end() ? std::nullopt : places_.PlaceOf(*buffer->second);
-      if (!place) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("buffer assignment: allocation ", allocation.index(),
-                         " holds a logical buffer of nothing in the module"));
-      }
-      const auto [item, is_new] = item_of_.try_emplace(*place, static_cast<int32_t>(items_.size()));
+    for (size_t k = 0; k < buffers.size(); ++k) {
+      const int32_t place = places_.PlaceOf(buffers[k]);
+      const auto [item, is_new] = item_of_.try_emplace(place, static_cast<int32_t>(items_.size()));
       if (is_new) {
-        items_.emplace_back().life = LifeOf(*place);
-        items_.back().place = *place;
+        items_.emplace_back().life = LifeOf(place);
+        items_.back().place = place;
       }
-      items_[item->second].assigned.push_back(k);
-      items_[item->second].size =
-          std::max(items_[item->second].size, allocation.assigned(k).size());
+      items_[item->second].assigned.push_back(static_cast<int>(k));
+      items_[item->second].size = std::max(items_[item->second].size, buffers[k].size);
     }
     Inherit();
-    return absl::OkStatus();
   }
 
   struct Item {
@@ -365,7 +340,6 @@ class Packer {
   const Places& own_;
   Places& places_;
   const Heirs& heirs_;
-  absl::flat_hash_map<int64_t, const LogicalBufferProto*> buffers_;
   std::vector<Item> items_;
   std::map<int32_t, int32_t> item_of_;  // by place
 };
@@ -381,13 +355,18 @@ absl::Status PackMainMemory(const PhaseModule& unassigned, PhaseModule& written,
   }
   MG_ASSIGN_OR_RETURN(Places own, Places::Read(unassigned.module, "module"));
   MG_ASSIGN_OR_RETURN(Places places, Places::Read(written.module, "written module"));
-  const Heirs heirs = HeirsOf(own, before, fast_memory_space);
-  Packer packer(own, places, heirs, now);
+  MG_ASSIGN_OR_RETURN(const Heirs heirs, HeirsOf(own, before, fast_memory_space));
+  MG_ASSIGN_OR_RETURN(const std::vector<AssignedBuffer> all, AssignedBuffers(now, places.module()));
+  absl::Span<const AssignedBuffer> left = all;
+  Packer packer(own, places, heirs);
   for (BufferAllocationProto& allocation : *now.mutable_buffer_allocations()) {
+    const auto buffers = left.first(allocation.assigned_size());
+    left.remove_prefix(buffers.size());
     if (!IsShared(allocation, fast_memory_space)) continue;
     const bool packed = allocation.color() == 0 || allocation.color() == kSmallArraySpace ||
                         allocation.color() == kScalarSpace;
-    MG_RETURN_IF_ERROR(packed ? packer.Pack(allocation) : packer.Keep(allocation));
+    if (packed) packer.Pack(buffers, allocation);
+    if (!packed) MG_RETURN_IF_ERROR(packer.Keep(buffers, allocation));
   }
   now.SerializeToString(&written.buffer_assignment);
   return absl::OkStatus();

@@ -47,11 +47,7 @@ absl::Status PlacedModule::ReadHomes(const BufferAssignmentProto& assignment) {
         absl::StrCat("buffer assignment: ", assigned.status().message()));
   }
   for (const AssignedBuffer& one : *assigned) {
-    const auto range = *module_->SubShape(one.instruction, one.buffer->defined_at().shape_index());
-    // A tuple's table of pointers has a buffer too.
-    if (range.count != 1) continue;
-    const int32_t array = module_->instruction(one.instruction).first_array + range.first;
-    home_[storage_[array]] = Home(one.allocation->index(), one.offset);
+    if (one.array != kNone) home_[storage_[one.array]] = Home(one.allocation->index(), one.offset);
   }
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rounding.h"
+#include "mallocgame/hlo/module/buffer_assignment.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/memory_spaces.h"
 #include "mallocgame/schedule/main_memory.h"
@@ -60,7 +61,8 @@ class AssignmentWriter {
                        buffer.defined_at().instruction_id(), ", which the module has none of"));
     }
     top_id_ = std::max(top_id_, buffer.id());
-    MG_ASSIGN_OR_RETURN(const std::optional<int32_t> array, ArrayOf(*i, buffer));
+    MG_ASSIGN_OR_RETURN(const int32_t at, ArrayAt(module_, *i, buffer.defined_at().shape_index()));
+    const std::optional<int32_t> array = at == kNone ? std::nullopt : std::optional(at);
     if (array || buffer.defined_at().shape_index_size() == 0)
       value_of_[buffer.id()] = Value{*i, array};
     if (draft_.IsWritten(draft_.computation(*i)) && !draft_.IsEmitted(*i)) {
@@ -74,18 +76,6 @@ class AssignmentWriter {
     gone_.insert(buffer.id());
     Put(fast_, buffer.id(), *changed_.fast_offset[*array], buffer.size());
     return absl::OkStatus();
-  }
-
-  // The array that the logical buffer is; none if it is a tuple.
-  absl::StatusOr<std::optional<int32_t>> ArrayOf(int32_t i,
-                                                 const LogicalBufferProto& buffer) const {
-    MG_ASSIGN_OR_RETURN(const Module::ArrayRange range,
-                        module_.SubShape(i, buffer.defined_at().shape_index()));
-    const ShapeProto* shape = &module_.instruction(i).proto->shape();
-    for (const int64_t k : buffer.defined_at().shape_index())
-      shape = &shape->tuple_shapes(static_cast<int>(k));
-    if (shape->element_type() == TUPLE || range.count != 1) return std::nullopt;
-    return module_.instruction(i).first_array + range.first;
   }
 
   void CopyAllocations() {
