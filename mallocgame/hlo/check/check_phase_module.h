@@ -1,7 +1,8 @@
 // The judge of a module that was assigned by hand. Behind its first phase the compiler looks at
 // nothing: values that overlap, loops whose leaves lie apart, or another computation than the
 // program's are linked without a word. So this check must hold before a module is linked. It shares
-// no code with what writes such modules.
+// no code with what writes such modules, but for their reading (hlo/module): which results come
+// from which operands, and which are updates in place.
 #ifndef MALLOCGAME_HLO_CHECK_CHECK_PHASE_MODULE_H_
 #define MALLOCGAME_HLO_CHECK_CHECK_PHASE_MODULE_H_
 
