@@ -58,10 +58,9 @@ class PlanWriter {
   absl::Status WriteBranches(int32_t i);
   Locations HandOn(int32_t i, std::vector<Locations>& given) const;
   absl::Status WriteCall(int32_t i);
-  // Where arrays of an operand lie for the computation that begins at this tick: where it accesses
-  // them first.
-  Locations FirstNeeded(int32_t operand, int32_t called) const;
-  Locations NeededAfter(int32_t root) const;
+  // Where the arrays of a result are accessed first in the ticks [begin, end), of those places where
+  // they lie.
+  Locations NeededFirst(int32_t i, Tick begin, Tick end) const;
 
   const Program& program_;
   const Plan& plan_;

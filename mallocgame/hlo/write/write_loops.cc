@@ -56,11 +56,9 @@ Locations PlanWriter::CarriedBy(int32_t i, Tick entry, Tick exit) const {
   return locations;
 }
 
-Locations PlanWriter::FirstNeeded(int32_t operand, int32_t called) const {
-  const Region& region = program_.regions()[region_of_[called]];
+Locations PlanWriter::NeededFirst(int32_t i, Tick begin, Tick end) const {
   Locations locations;
-  for (int32_t k = 0; k < ArrayCount(operand); ++k) {
-    const int32_t array = FirstArray(operand) + k;
+  for (int32_t array = FirstArray(i); array < FirstArray(i) + ArrayCount(i); ++array) {
     int32_t location = values_.AnyLocationOf(array);
     if (location != kMainMemory && plan_.residences[location].end <= region.begin &&
         values_.CanBeAt(array, kMainMemory))
@@ -68,9 +66,8 @@ Locations PlanWriter::FirstNeeded(int32_t operand, int32_t called) const {
     if (BufferOf(array) != kNone) {
       for (const AccessId a : program_.accesses_of(BufferId(BufferOf(array)))) {
         const Tick tick = program_.access(a).tick;
-        if (tick < region.begin || tick >= region.end) continue;
         const int32_t served = plan_.served_by[a.index()].value;
-        if (!values_.IsAt(array, served)) continue;
+        if (tick < begin || tick >= end || !values_.IsAt(array, served)) continue;
         location = served;
         break;
       }
@@ -117,7 +114,8 @@ absl::Status PlanWriter::WriteBranches(int32_t i) {
   SetOperand(i, 0, chosen);
   std::vector<Locations> given;
   for (size_t b = 0; b < branches.size(); ++b) {
-    given.push_back(FirstNeeded(operands[b + 1], branches[b]));
+    const Region& region = program_.regions()[region_of_[branches[b]]];
+    given.push_back(NeededFirst(operands[b + 1], region.begin, region.end));
   }
   const Locations result = HandOn(i, given);
   for (size_t b = 0; b < branches.size(); ++b) {
@@ -151,10 +149,11 @@ absl::Status PlanWriter::WriteBranches(int32_t i) {
 absl::Status PlanWriter::WriteCall(int32_t i) {
   const int32_t around = draft_.computation(i), callee = module_.called(i)[0];
   copies_.EndDue(tick_, around);
+  const Region& region = program_.regions()[region_of_[callee]];
   std::vector<Locations> given;
   for (size_t k = 0; k < module_.operands(i).size(); ++k) {
     const int32_t operand = module_.operands(i)[k];
-    given.push_back(FirstNeeded(operand, callee));
+    given.push_back(NeededFirst(operand, region.begin, region.end));
     MG_ASSIGN_OR_RETURN(const int32_t own, values_.ResultAt(operand, given[k]));
     SetOperand(i, k, own);
   }
@@ -171,24 +170,6 @@ absl::Status PlanWriter::WriteCall(int32_t i) {
   MG_RETURN_IF_ERROR(copies_.At(tick_, around));
   ++tick_;
   return absl::OkStatus();
-}
-
-Locations PlanWriter::NeededAfter(int32_t root) const {
-  Locations locations;
-  for (int32_t k = 0; k < ArrayCount(root); ++k) {
-    const int32_t array = FirstArray(root) + k;
-    int32_t location = values_.AnyLocationOf(array);
-    if (BufferOf(array) != kNone) {
-      for (const AccessId a : program_.accesses_of(BufferId(BufferOf(array)))) {
-        const int32_t served = plan_.served_by[a.index()].value;
-        if (program_.access(a).tick < tick_ || !values_.IsAt(array, served)) continue;
-        location = served;
-        break;
-      }
-    }
-    locations.push_back(location);
-  }
-  return locations;
 }
 
 }  // namespace mallocgame::hlo

@@ -92,7 +92,7 @@ absl::StatusOr<Locations> PlanWriter::WriteComputation(int32_t c, const Location
     }
   }
   MG_RETURN_IF_ERROR(copies_.Finish(c));
-  Locations locations = result != nullptr ? *result : NeededAfter(computation.root);
+  Locations locations = result != nullptr ? *result : NeededFirst(computation.root, tick_, kNever);
   MG_ASSIGN_OR_RETURN(const int32_t root, values_.ResultAt(computation.root, locations));
   draft_.SetRoot(c, root);
   return locations;
