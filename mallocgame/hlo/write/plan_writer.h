@@ -58,7 +58,7 @@ class PlanWriter {
   absl::Status WriteBranches(int32_t i);
   Locations HandOn(int32_t i, std::vector<Locations>& given) const;
   absl::Status WriteCall(int32_t i);
-  // Where the arrays of a result are accessed first in the ticks [begin, end), of those places where
+  // Where the arrays of a result are accessed first in the ticks [begin, end), of the places where
   // they lie.
   Locations NeededFirst(int32_t i, Tick begin, Tick end) const;
 
