@@ -12,14 +12,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 from mallocgame._jobs.cluster import Cluster
-from mallocgame._jobs.crew import SECONDS_BETWEEN_LOOKS, TRIES, FailedJobsError, Retrying, Shared
+from mallocgame._jobs.crew import SECONDS_BETWEEN_LOOKS, TRIES, Crew, FailedJobsError, Shared
 from mallocgame._jobs.processes import Processes, cores
 
 __all__ = [
     "HERE",
     "Cluster",
+    "Crew",
     "FailedJobsError",
-    "Retrying",
     "Shared",
     "Workers",
     "cores",
@@ -103,13 +103,11 @@ def run_jobs(
         )
 
 
-def crew_of(
-    work: Callable[[Any], object], workers: int | Cluster, *, pinned: bool = False
-) -> Retrying:
+def crew_of(work: Callable[[Any], object], workers: int | Cluster, *, pinned: bool = False) -> Crew:
     """Gives who does jobs that are not all known from the beginning; close it in the end.
 
     work, pinned: as run_jobs takes them. workers: a number of processes, 1 or more, or a cluster.
     """
     if isinstance(workers, Cluster):
-        return Retrying(workers.crew(work, pinned))
-    return Retrying(Processes(work, workers, pinned))
+        return workers.crew(work, pinned)
+    return Processes(work, workers, pinned)

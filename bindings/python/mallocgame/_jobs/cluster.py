@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mallocgame._core import Program
-from mallocgame._jobs.crew import Outcome, Shared, outcome_of
+from mallocgame._jobs.crew import TRIES, Crew, JobError, Outcome, Shared, carry_out
 from mallocgame._jobs.processes import cores
 from mallocgame.errors import InvalidInputError, MallocGameError, MissingExtraError
 
@@ -27,9 +27,6 @@ ADDRESSES = "local, auto, HOST:PORT"
 
 _ADDRESS = re.compile(r"(?P<host>[^\s:/]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
 _SECONDS_TO_ANSWER = 10.0
-# How HTTP/2 begins, which Ray speaks: a preface and an empty frame of settings. So does the answer.
-_SETTINGS, _FRAME_HEADER_BYTES = 4, 9
-_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
 _SHARED = "shared "  # how the names of Shared begin
 _PROGRAMS_KEPT = 64  # by each process of a cluster
 
@@ -97,13 +94,13 @@ class Cluster:
         return _Tasks(self._ray, work, pinned)
 
 
-class _Tasks:
+class _Tasks(Crew):
     """A Crew on a cluster. What goes there is pickled here, with each program only once."""
 
     def __init__(self, ray: Any, work: Callable[[Any], Any], pinned: bool) -> None:
         self._ray = ray
-        # Ray would try again without telling, and exceptions of a job differently from its end.
-        self._task = ray.remote(num_cpus=1, max_retries=0)(_carry_out)
+        again = {"max_retries": TRIES - 1, "retry_exceptions": [JobError]}
+        self._task = ray.remote(num_cpus=1, **again)(_carry_out)
         # By name, references to what is stored; and the names of programs, by id.
         self._stored: dict[str, Any] = {}
         self._names: dict[int, tuple[str, Program]] = {}
@@ -126,10 +123,13 @@ class _Tasks:
             return None
         number = self._running.pop(ready[0])
         try:
-            outcome: Outcome = pickle.loads(self._ray.get(ready[0]))
+            return number, Outcome(self._ray.get(ready[0]))
+        except self._ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, InvalidInputError):
+                raise error.cause from None
+            return number, Outcome(reason=str(error.cause))
         except self._ray.exceptions.RayError as error:
-            outcome = Outcome(reason=_first_line(error))
-        return number, outcome
+            return number, Outcome(reason=_first_line(error))
 
     def close(self) -> None:
         for reference in self._running:
@@ -201,18 +201,17 @@ def _carry_out(
     job: bytes,
     stored: dict[str, Any],
     pinned: bool,
-) -> bytes:
-    """Does a job, in a process of the cluster, and returns its Outcome, pickled.
+) -> Any:
+    """Does a job, in a process of the cluster.
 
     work: a reference to what does it, pickled, of this name.
     """
     version, folders = asker
     if version != _version():
-        reason = (
+        raise InvalidInputError(
             f"{socket.gethostname()}: found mallocgame {_version()}, allowed: {version}, that of "
             "the machine which asks"
         )
-        return pickle.dumps(Outcome(reason=reason, refused=True))
     # As processes of the asking machine have it, for what stands beside a script.
     sys.path += [one for one in folders if one not in sys.path and os.path.isdir(one)]
 
@@ -220,7 +219,7 @@ def _carry_out(
         return _work(name, work)(unpack(job, lambda part: _load(part, stored)))
 
     with _a_core_of_its_own() if pinned else contextlib.nullcontext():
-        return outcome_of(do, None)
+        return carry_out(do, None)
 
 
 # What this process did a job with last, and its name.
@@ -284,16 +283,9 @@ def _check_answers(address: str) -> None:
         return
     try:
         place = (found["host"].strip("[]"), int(found["port"]))
-        with socket.create_connection(place, _SECONDS_TO_ANSWER) as line:
-            line.sendall(_GREETING)
-            answer = line.recv(_FRAME_HEADER_BYTES)
+        socket.create_connection(place, _SECONDS_TO_ANSWER).close()
     except (OSError, OverflowError) as error:
         raise InvalidInputError(f"ray: {address}: no cluster answers there ({error})") from None
-    if len(answer) < _FRAME_HEADER_BYTES or answer[3] != _SETTINGS:
-        raise InvalidInputError(
-            f"ray: {address}: what answers there is no cluster; allowed: the address that "
-            "`ray start --head` says"
-        )
 
 
 def _first_line(error: Exception) -> str:

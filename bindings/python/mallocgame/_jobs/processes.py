@@ -1,17 +1,18 @@
 """Processes of this machine that do jobs side by side."""
 
 import collections
-import contextlib
 import multiprocessing
 import os
-import pickle
 import signal
 import threading
 from collections.abc import Callable
-from multiprocessing.connection import Connection, wait
-from typing import Any
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
 
-from mallocgame._jobs.crew import Outcome, outcome_of
+from mallocgame._jobs.crew import TRIES, Crew, Outcome, carry_out
+from mallocgame.errors import InvalidInputError
 
 
 def cores() -> list[int]:
@@ -21,8 +22,19 @@ def cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-class Processes:
-    """A Crew of processes, each with one job at a time, so that it is known whose end ended what.
+class _Try(NamedTuple):
+    number: int
+    job: Any
+    tries: int  # this one included
+
+
+class _Process(NamedTuple):
+    core: int | None
+    pool: ProcessPoolExecutor  # of this one process, so that it is known whose end ended what
+
+
+class Processes(Crew):
+    """A Crew of processes, each with one job at a time.
 
     pinned: whether each has a core of its own; then there are at most as many as cores().
     """
@@ -34,91 +46,70 @@ class Processes:
         self._room: list[int | None] = [*(cores()[:count] if pinned else [None] * count)]
         # Nobody writes to it. Its end tells the processes that this one has ended or wants no more.
         self._watched, self._lifeline = self._context.Pipe(duplex=False)
-        self._waiting: collections.deque[tuple[int, Any]] = collections.deque()
+        self._waiting: collections.deque[_Try] = collections.deque()
         self._idle: list[_Process] = []
-        self._busy: dict[Connection, tuple[_Process, int]] = {}
+        self._busy: dict[Future[Any], tuple[_Process, _Try]] = {}
 
     def add(self, number: int, job: Any) -> None:
-        self._waiting.append((number, job))
+        self._waiting.append(_Try(number, job, 1))
         self._begin()
 
     def _begin(self) -> None:
         """Begins jobs as long as there is a process for one."""
         while self._waiting and (self._idle or self._room):
-            process = self._idle.pop() if self._idle else self._start()
-            number, job = self._waiting.popleft()
-            process.begin(job)
-            self._busy[process.pipe] = process, number
+            process = self._idle.pop() if self._idle else self._start(self._room.pop(0))
+            one = self._waiting.popleft()
+            self._busy[process.pool.submit(_do, one.job)] = process, one
+
+    def _start(self, core: int | None) -> _Process:
+        begin = self._work, core, self._watched
+        return _Process(core, ProcessPoolExecutor(1, self._context, _serve, begin))
 
     def wait(self, seconds: float) -> tuple[int, Outcome] | None:
         self._begin()
-        for ready in wait(list(self._busy), seconds):
-            assert isinstance(ready, Connection), "of those that are busy"
-            process, number = self._busy.pop(ready)
-            outcome = process.ended()
-            if outcome is None:
-                outcome = Outcome(reason=f"its process ended with status {process.status()}")
+        for future in wait(self._busy, seconds, FIRST_COMPLETED).done:
+            process, one = self._busy.pop(future)
+            error = future.exception()
+            if isinstance(error, BrokenProcessPool):
+                process.pool.shutdown()
                 self._room.append(process.core)
             else:
                 self._idle.append(process)
-            return number, outcome
+            if isinstance(error, InvalidInputError):
+                raise error
+            if error is None:
+                return one.number, Outcome(future.result())
+            if one.tries == TRIES:
+                return one.number, Outcome(reason=_reason(error))
+            self._waiting.append(one._replace(tries=one.tries + 1))
         return None
 
     def close(self) -> None:
         self._lifeline.close()
         for process in [*self._idle, *(process for process, _ in self._busy.values())]:
-            process.status()
+            process.pool.shutdown(cancel_futures=True)
         self._watched.close()
 
-    def _start(self) -> "_Process":
-        return _Process(self._context, self._work, self._room.pop(0), self._watched)
+
+def _reason(error: BaseException) -> str:
+    return "its process ended" if isinstance(error, BrokenProcessPool) else str(error)
 
 
-class _Process:
-    """One of them."""
-
-    def __init__(
-        self, context: Any, work: Callable[[Any], Any], core: int | None, watched: Connection
-    ) -> None:
-        self.core = core
-        self.pipe, theirs = context.Pipe()
-        with theirs:
-            self._process = context.Process(
-                target=_serve, args=(theirs, work, core, watched), daemon=True
-            )
-            self._process.start()
-
-    def begin(self, job: Any) -> None:
-        with contextlib.suppress(BrokenPipeError):  # It has ended, which ended() tells.
-            self.pipe.send(job)
-
-    def ended(self) -> Outcome | None:
-        """Returns what became of the job; None: the process has ended."""
-        try:
-            outcome: Outcome = pickle.loads(self.pipe.recv_bytes())
-        except (EOFError, ConnectionResetError):
-            return None
-        return outcome
-
-    def status(self) -> int | None:
-        """Waits for the end of the process, and returns how it ended; below 0 is a signal."""
-        self.pipe.close()
-        self._process.join()
-        status: int | None = self._process.exitcode
-        return status
+_work: Callable[[Any], Any]  # what this process does jobs with
 
 
-def _serve(
-    pipe: Connection, work: Callable[[Any], Any], core: int | None, watched: Connection
-) -> None:
-    """Does jobs, in a process of its own."""
+def _serve(work: Callable[[Any], Any], core: int | None, watched: Connection) -> None:
+    """Begins a process that does jobs."""
+    global _work
+    _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which ends it.
     threading.Thread(target=_end_with, args=(watched,), daemon=True).start()
     if core is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
-    with contextlib.suppress(EOFError):  # The parent wants no more.
-        while True:
-            pipe.send_bytes(outcome_of(work, pipe.recv()))
+
+
+def _do(job: Any) -> Any:
+    return carry_out(_work, job)
 
 
 def _end_with(watched: Connection) -> None:

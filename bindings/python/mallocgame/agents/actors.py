@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from mallocgame._core import Game, Hardware, Program
-from mallocgame._jobs import Cluster, Retrying, Shared, crew_of
+from mallocgame._jobs import Cluster, Crew, Shared, crew_of
 from mallocgame.agents.torch_module import torch_module
 from mallocgame.errors import InvalidInputError
 
@@ -13,7 +13,7 @@ Problem = tuple[str, Program | Game, Hardware | None]  # the last is for a progr
 
 
 @contextlib.contextmanager
-def actors_of(agent: str, work: Callable[[Any], object], workers: int | str) -> Iterator[Retrying]:
+def actors_of(agent: str, work: Callable[[Any], object], workers: int | str) -> Iterator[Crew]:
     """Gives those who do the jobs of an agent, by `work`, within the block.
 
     workers: a number of processes, or the address of a Ray cluster. InvalidInputError: the number
@@ -35,7 +35,7 @@ class Actors:
     """
 
     def __init__(
-        self, trainer: Any, problems: list[Problem], crew: Retrying, most_stale: int | None
+        self, trainer: Any, problems: list[Problem], crew: Crew, most_stale: int | None
     ) -> None:
         """crew: does the jobs by PlayGames."""
         if most_stale is not None and most_stale < 0:

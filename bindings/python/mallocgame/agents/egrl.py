@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mallocgame._core import NamedSolver, Placement, read_file
-from mallocgame._jobs import Retrying, Shared
+from mallocgame._jobs import Crew, Shared
 from mallocgame.agents.actors import actors_of
 from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
 from mallocgame.placement_results import FoundMap
@@ -153,7 +153,7 @@ class Egrl(TorchTrainer):
 class _Actors:
     """Has the generations of a trainer's rounds made by a crew."""
 
-    def __init__(self, trainer: Any, problems: int, crew: Retrying) -> None:
+    def __init__(self, trainer: Any, problems: int, crew: Crew) -> None:
         self._trainer, self._problems, self._crew = trainer, problems, crew
         self._asked: set[int] = set()  # generations, by their number
         self._harvests: dict[int, bytes] = {}
