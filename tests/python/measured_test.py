@@ -71,6 +71,7 @@ def test_figures_of_known_numbers():
     assert found.error == pytest.approx(math.log(2.0))
 
 
+@pytest.mark.full
 def test_a_tiny_function_is_captured_and_priced(tmp_path):
     pytest.importorskip("libtpu")
     points, predict = module("points"), module("predict")
@@ -91,7 +92,7 @@ def test_a_tiny_function_is_captured_and_priced(tmp_path):
     assert predict.captured(tmp_path, [tiny], sources) == []
     (row,) = predict.rows_of(tmp_path, [tiny], sources)
     assert row.predicted_us == mg.simulate(row.program, row.program.xla_plan).latency_ps / 1e6
-    law = mg.PriceLaw.of("tpu_v5e")
+    law = mg.calibration.PriceLaw.of("tpu_v5e")
     least = 4 * 2**20 / (law.main_share * mg.Hardware.preset("tpu_v5e").main_bytes_per_second)
     assert row.calibrated_us() == pytest.approx(least * 1e6, rel=0.01)
     assert row.calibrated_us() < row.predicted_us and row.calibrated_us(law) == row.calibrated_us()
@@ -103,7 +104,7 @@ def test_the_fit_writes_the_figures_that_the_library_reads():
     fit = module("fit")
     text = fit.figures_text([], {"speed": 0.9, "kernel": 0.6})
     for chip in mg.Hardware.preset_names():
-        law, sources = mg.PriceLaw.of(chip), mg.PriceLaw.sources_of(chip)
+        law, sources = mg.calibration.PriceLaw.of(chip), mg.calibration.PriceLaw.sources_of(chip)
         assert set(sources) == {"main_share", "copy_latency_ps", "speed", "kernel"}
         assert all(sources.values())
         assert f'{{"{chip}",\n {{{law.main_share:.4g}, {law.copy_latency_ps}, ' in text
@@ -113,6 +114,7 @@ def test_the_fit_writes_the_figures_that_the_library_reads():
     assert fit.laws({"speed": 0.9, "kernel": 0.6}, "tokamax")["tpu_v5e"].main_share < 0.9
 
 
+@pytest.mark.full
 def test_a_measured_time_is_a_point(tmp_path):
     jax = pytest.importorskip("jax")
     pytest.importorskip("libtpu")

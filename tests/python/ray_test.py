@@ -25,7 +25,7 @@ from mallocgame._jobs.cluster import pack, unpack
 from mallocgame._levels import making
 from mallocgame._levels.splits import Draft
 from mallocgame.errors import how_to_install
-from mallocgame.experiments import Player, play
+from mallocgame.experiments import Budget, Player, play
 
 ray = pytest.importorskip("ray", reason="pip install 'mallocgame[ray]'")
 
@@ -190,7 +190,8 @@ def test_levels_are_described_and_played_as_here(cluster, tmp_path):
         mg.save_program(source.load_program(), folder / f"programs/{wanted[0].name}.mgp")
         making.describe_programs(folder / "programs", wanted, workers, lambda *_: None)
         making.pack(folder, wanted, 0)
-        played = play([Player("greedy")], levels, folder / "played", [5.0], workers=workers)
+        budgets = [Budget(seconds=5.0)]
+        played = play([Player("greedy")], levels, folder / "played", budgets, workers=workers)
         runs.append(
             (
                 {
