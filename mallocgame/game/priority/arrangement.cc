@@ -11,12 +11,14 @@ namespace mallocgame {
 namespace {
 
 constexpr Tick kBlock = 16;  // ticks
+constexpr Tick kManyBlocks = 16;
+constexpr Tick kSamples = 8;  // of the blocks of a long residence
 __extension__ using Int128 = __int128;
 
 // Another one for each placing of the process; each thread draws them by the million.
 uint64_t NextStamp() {
   constexpr uint64_t kDrawn = 1 << 20;
-  static std::atomic<uint64_t> undrawn = 0;
+  static std::atomic<uint64_t> undrawn = 1;
   static thread_local uint64_t next = 0, end = 0;
   if (next == end) {
     next = undrawn.fetch_add(kDrawn);
@@ -177,6 +179,11 @@ void Arrangement::Clear() {
   stamps_.clear();
   boxes_.clear();
   nodes_.clear();
+  free_node_ = -1;
+  long_.clear();
+  steps_.clear();
+  holes_.clear();
+  removed_.clear();
   std::fill(served_by_.begin(), served_by_.end(), -1);
   std::fill(placements_.begin(), placements_.end(), 0);
   std::fill(heads_.begin(), heads_.end(), -1);
@@ -213,18 +220,14 @@ void Arrangement::Serve(int32_t r, bool fast) {
   }
 }
 
-// Visits each residence that is placed or wanted at some of the blocks of these ticks once, until
-// `visit` returns false.
+// Visits each residence that is placed or wanted at some of the blocks of these ticks once, and
+// perhaps others, until `visit` returns false. Those that take many blocks come first, by rising
+// offset.
 template <class Visit>
 void Arrangement::VisitPlaced(Tick begin, Tick end, const Visit& visit) const {
   const Tick first = begin / kBlock, last = (end - 1) / kBlock;
-  size_t near = 0;
-  for (Tick block = first; block <= last; ++block) near += counts_[block];
-  if (near >= placed_.size()) {
-    for (const Box& box : boxes_) {
-      if (!visit(box)) return;
-    }
-    return;
+  for (const int32_t r : long_) {
+    if (!visit(boxes_[r])) return;
   }
   for (Tick block = first; block <= last; ++block) {
     for (int32_t n = heads_[block]; n >= 0; n = nodes_[n].next) {
@@ -247,14 +250,50 @@ bool Arrangement::IsFree(Tick begin, Tick end, int64_t offset, int64_t top) cons
   return is_free;
 }
 
+bool Arrangement::FindOver(Tick begin, Tick end, size_t most, std::vector<int32_t>& over) const {
+  over.clear();
+  size_t near = long_.size();
+  for (Tick block = begin / kBlock; block <= (end - 1) / kBlock; ++block) near += counts_[block];
+  if (near > most) return false;
+  VisitPlaced(begin, end, [&](const Box& box) {
+    if (box.begin < end && begin < box.end)
+      over.push_back(static_cast<int32_t>(&box - boxes_.data()));
+    return true;
+  });
+  std::sort(over.begin(), over.end());
+  return true;
+}
+
 // Whether there is a tick at which no room is left for it, and so no gap over all of its ticks. Of
 // a long residence this spares the look at all others, which are most of a large program's.
 bool Arrangement::IsFull(const PlannedResidence& planned, Tick begin) const {
-  const int64_t most = tables_->game.usable_bytes() - size(planned);
-  for (Tick block = (begin + kBlock - 1) / kBlock; block <= (planned.end - 1) / kBlock; ++block) {
-    if (taken_[block] > most) return true;
+  const int64_t capacity = tables_->game.usable_bytes(), bytes = size(planned);
+  const Tick first = (begin + kBlock - 1) / kBlock, last = (planned.end - 1) / kBlock;
+  if (first > last) return false;
+  const auto fullest = std::max_element(taken_.begin() + first, taken_.begin() + last + 1);
+  if (*fullest > capacity - bytes) return true;
+  if (last - first < kManyBlocks) return false;
+  // Perhaps those that are there for long, and those at a few blocks, leave no gap that is large
+  // enough.
+  TakenRanges taken;
+  const auto add = [&](const Box& box) {
+    if (box.begin < planned.end && begin < box.end) taken.emplace_back(box.offset, box.top);
+  };
+  for (const int32_t r : long_) add(boxes_[r]);
+  for (Tick sample = 0; sample < kSamples; ++sample) {
+    const Tick block = first + (last - first) * sample / (kSamples - 1);
+    for (int32_t n = heads_[block]; n >= 0; n = nodes_[n].next) add(boxes_[nodes_[n].placed]);
   }
-  return false;
+  return !HasGap(taken, planned, begin);
+}
+
+bool Arrangement::HasGap(TakenRanges& taken, const PlannedResidence& planned, Tick begin) const {
+  bool found = false;
+  VisitGaps(taken, planned, begin, [&found](int64_t, int64_t) {
+    found = true;
+    return false;
+  });
+  return found;
 }
 
 // Visits the gaps [from, top) between `taken` that hold the residence, by rising offset, until
@@ -264,7 +303,10 @@ void Arrangement::VisitGaps(TakenRanges& taken, const PlannedResidence& planned,
                             const Visit& visit) const {
   const int64_t capacity = tables_->game.usable_bytes(), bytes = size(planned),
                 alignment = tables_->game.hardware().alignment_bytes;
-  std::sort(taken.begin(), taken.end());
+  // Most rise already, those that take many blocks.
+  const auto rest = std::is_sorted_until(taken.begin(), taken.end());
+  std::sort(rest, taken.end());
+  std::inplace_merge(taken.begin(), rest, taken.end());
   taken.emplace_back(capacity, capacity);
   int64_t free_from = RoundUp(tables_->tables.reserved.Most(begin, planned.end), alignment);
   for (const auto& [from, top] : taken) {
@@ -280,12 +322,7 @@ bool Arrangement::HasRoom(const PlannedResidence& planned, Tick begin) const {
     if (other.begin < planned.end && begin < other.end) taken.emplace_back(other.offset, other.top);
     return true;
   });
-  bool found = false;
-  VisitGaps(taken, planned, begin, [&found](int64_t, int64_t) {
-    found = true;
-    return false;
-  });
-  return found;
+  return HasGap(taken, planned, begin);
 }
 
 // -1: there is no room.
@@ -344,46 +381,133 @@ bool Arrangement::Place(const PlannedResidence& planned, Tick begin, int64_t off
 }
 
 void Arrangement::PlaceAt(const PlannedResidence& planned, Tick begin, int64_t offset) {
-  const auto r = static_cast<int32_t>(placed_.size());
-  placed_.push_back(planned);
-  placed_.back().offset = offset;
-  placed_.back().begin = begin;
-  stamps_.push_back(NextStamp());
-  const Tick wanted = std::min(begin, planned.latest_fetch);
-  boxes_.push_back({wanted, begin, planned.end, offset, offset + size(planned)});
-  for (Tick block = wanted / kBlock; block <= (planned.end - 1) / kBlock; ++block) {
-    nodes_.push_back({r, heads_[block]});
-    heads_[block] = static_cast<int32_t>(nodes_.size()) - 1;
-    ++counts_[block];
-    if (block * kBlock >= begin) taken_[block] += size(planned);
+  const bool fills = !holes_.empty();
+  const int32_t r = fills ? holes_.back() : static_cast<int32_t>(placed_.size());
+  if (fills) {
+    holes_.pop_back();
+  } else {
+    placed_.emplace_back();
+    stamps_.push_back(0);
+    boxes_.emplace_back();
   }
-  preloads_ += planned.preload;
-  Serve(r, true);
+  PlannedResidence here = planned;
+  here.offset = offset;
+  here.begin = begin;
+  Put(r, here, NextStamp());
+  steps_.push_back({r, fills ? Step::kFilled : Step::kAppended});
+}
+
+void Arrangement::Remove(int32_t r) {
+  removed_.push_back({placed_[r], stamps_[r]});
+  Take(r);
+  holes_.push_back(r);
+  steps_.push_back({r, Step::kRemoved});
 }
 
 void Arrangement::Undo() {
-  MG_CHECK(!placed_.empty());
-  const auto r = static_cast<int32_t>(placed_.size()) - 1;
-  Serve(r, false);
-  const PlannedResidence& planned = placed_.back();
-  preloads_ -= planned.preload;
-  for (Tick block = (planned.end - 1) / kBlock; block >= boxes_.back().wanted / kBlock; --block) {
-    heads_[block] = nodes_.back().next;
-    nodes_.pop_back();
-    --counts_[block];
-    if (block * kBlock >= planned.begin) taken_[block] -= size(planned);
+  MG_CHECK(!steps_.empty());
+  const Step step = steps_.back();
+  steps_.pop_back();
+  if (step.kind == Step::kRemoved) {
+    holes_.pop_back();
+    Put(step.residence, removed_.back().planned, removed_.back().stamp);
+    removed_.pop_back();
+    return;
+  }
+  Take(step.residence);
+  if (step.kind == Step::kFilled) {
+    holes_.push_back(step.residence);
+    return;
   }
   placed_.pop_back();
   stamps_.pop_back();
   boxes_.pop_back();
 }
 
+void Arrangement::Settle() {
+  steps_.clear();
+  removed_.clear();
+}
+
+void Arrangement::Put(int32_t r, const PlannedResidence& planned, uint64_t stamp) {
+  placed_[r] = planned;
+  stamps_[r] = stamp;
+  boxes_[r] = {std::min(planned.begin, planned.latest_fetch), planned.begin, planned.end,
+               planned.offset, planned.offset + size(planned)};
+  Link(r);
+  preloads_ += planned.preload;
+  Serve(r, true);
+}
+
+void Arrangement::Take(int32_t r) {
+  Serve(r, false);
+  preloads_ -= placed_[r].preload;
+  Unlink(r);
+  placed_[r].buffer = -1;
+  stamps_[r] = 0;
+  boxes_[r] = {};
+}
+
+// Where those of long_ begin that lie at this offset or above.
+std::vector<int32_t>::iterator Arrangement::LongAt(int64_t offset) {
+  return std::partition_point(long_.begin(), long_.end(),
+                              [&](int32_t r) { return boxes_[r].offset < offset; });
+}
+
+void Arrangement::Link(int32_t r) {
+  Box& box = boxes_[r];
+  const Tick first = box.wanted / kBlock, last = (box.end - 1) / kBlock;
+  for (Tick block = (box.begin + kBlock - 1) / kBlock; block <= last; ++block)
+    taken_[block] += box.top - box.offset;
+  if (last - first >= kManyBlocks) {
+    long_.insert(LongAt(box.offset), r);
+    return;
+  }
+  for (Tick block = first; block <= last; ++block) {
+    int32_t n = free_node_;
+    if (n >= 0) {
+      free_node_ = nodes_[n].next;
+    } else {
+      n = static_cast<int32_t>(nodes_.size());
+      nodes_.emplace_back();
+    }
+    nodes_[n] = {r, heads_[block], -1, box.first_node};
+    if (heads_[block] >= 0) nodes_[heads_[block]].previous = n;
+    heads_[block] = n;
+    ++counts_[block];
+    box.first_node = n;
+  }
+}
+
+void Arrangement::Unlink(int32_t r) {
+  const Box& box = boxes_[r];
+  const Tick first = box.wanted / kBlock, last = (box.end - 1) / kBlock;
+  for (Tick block = (box.begin + kBlock - 1) / kBlock; block <= last; ++block)
+    taken_[block] -= box.top - box.offset;
+  if (last - first >= kManyBlocks) {
+    long_.erase(std::find(LongAt(box.offset), long_.end(), r));
+    return;
+  }
+  // The nodes stand from the last block to the first.
+  int32_t n = box.first_node;
+  for (Tick block = last; block >= first; --block) {
+    const Node node = nodes_[n];
+    (node.previous >= 0 ? nodes_[node.previous].next : heads_[block]) = node.next;
+    if (node.next >= 0) nodes_[node.next].previous = node.previous;
+    nodes_[n].next = free_node_;
+    free_node_ = n;
+    --counts_[block];
+    n = node.of_next_block;
+  }
+}
+
 int64_t Arrangement::TakenBytes(Tick tick) const {
   int64_t taken = 0;
-  for (int32_t n = heads_[tick / kBlock]; n >= 0; n = nodes_[n].next) {
-    const Box& box = boxes_[nodes_[n].placed];
+  const auto add = [&](const Box& box) {
     if (box.begin <= tick && tick < box.end) taken += box.top - box.offset;
-  }
+  };
+  for (const int32_t r : long_) add(boxes_[r]);
+  for (int32_t n = heads_[tick / kBlock]; n >= 0; n = nodes_[n].next) add(boxes_[nodes_[n].placed]);
   return taken;
 }
 

@@ -1,6 +1,7 @@
-// Residences of one plan, placed one after the other in any order, and taken back in the reverse
-// order. An Arrangement knows what lies where and when, and what instructions cost with that; the
-// copies that fill and empty the residences are scheduled by a CopySchedule (copy_schedule.h).
+// Residences of one plan, placed one after the other and removed in any order. Both can be taken
+// back, the last one first. An Arrangement knows what lies where and when, and what instructions
+// cost with that; the copies that fill and empty the residences are scheduled by a CopySchedule
+// (copy_schedule.h).
 //
 // A residence serves some accesses of its buffer that follow each other. Accesses are the decisions
 // of GameTables; here a decision is named by its position among those of its buffer.
@@ -93,19 +94,38 @@ class Arrangement {
   bool Place(const PlannedResidence& planned, Tick begin, int64_t offset = -1);
   // Places a residence there, for a caller who knows that Place would.
   void PlaceAt(const PlannedResidence& planned, Tick begin, int64_t offset);
-  // Takes back the last residence that was placed. There must be one.
+  // Removes placed()[r], which leaves a hole there. What is placed next fills the latest hole.
+  void Remove(int32_t r);
+  // Takes back the last placing or removal of those that count. There must be one.
   void Undo();
+  // How many placings and removals count, and of which residences: those since the last Settle.
+  struct Step {
+    int32_t residence;
+    enum : uint8_t { kAppended, kFilled, kRemoved } kind;
+  };
+  absl::Span<const Step> steps() const { return steps_; }
+  // What the removals among them have removed.
+  struct Removal {
+    PlannedResidence planned;
+    uint64_t stamp;
+  };
+  absl::Span<const Removal> removals() const { return removed_; }
+  // Nothing that was done so far will be taken back.
+  void Settle();
   void Clear();
 
   // Whether the bytes [offset, top) may be taken over the ticks [begin, end).
   bool IsFree(Tick begin, Tick end, int64_t offset, int64_t top) const;
+  // Makes `over` the residences that have bytes at some of the ticks [begin, end), as indices into
+  // placed() that rise. False: they are many, perhaps more than `most`.
+  bool FindOver(Tick begin, Tick end, size_t most, std::vector<int32_t>& over) const;
   // Whether there is room for it.
   bool HasRoom(const PlannedResidence& planned, Tick begin) const;
 
   const ArrangementTables& tables() const { return *tables_; }
+  // A hole has a buffer of -1.
   absl::Span<const PlannedResidence> placed() const { return placed_; }
-  // One for each of placed(): a number that no other placing in this process has. Where two
-  // arrangements share one, they are the same up to there.
+  // One for each of placed(): a number that no other placing in this process has; 0: a hole.
   absl::Span<const uint64_t> stamps() const { return stamps_; }
   // For each decision the residence that serves it, as an index into placed(); -1: main memory.
   absl::Span<const int32_t> served_by() const { return served_by_; }
@@ -126,16 +146,24 @@ class Arrangement {
   // What a residence takes, without the rest: the bytes [offset, top) over the ticks [begin, end).
   // It would like to have them from `wanted` on.
   struct Box {
-    Tick wanted, begin, end;
-    int64_t offset, top;
+    Tick wanted = 0, begin = 0, end = 0;
+    int64_t offset = 0, top = 0;
+    int32_t first_node = -1;
   };
+  // A place in the list of a block, and the same residence's next one; -1: none.
   struct Node {
-    int32_t placed, next;
+    int32_t placed, next, previous, of_next_block;
   };
   using TakenRanges = absl::InlinedVector<std::pair<int64_t, int64_t>, 64>;  // of offsets
+  void Put(int32_t r, const PlannedResidence& planned, uint64_t stamp);
+  void Take(int32_t r);
+  std::vector<int32_t>::iterator LongAt(int64_t offset);
+  void Link(int32_t r);
+  void Unlink(int32_t r);
   void SetPlacement(Tick tick, uint64_t placement);
   void Serve(int32_t r, bool fast);
   bool IsFull(const PlannedResidence& planned, Tick begin) const;
+  bool HasGap(TakenRanges& taken, const PlannedResidence& planned, Tick begin) const;
   template <class Visit>
   void VisitGaps(TakenRanges& taken, const PlannedResidence& planned, Tick begin,
                  const Visit& visit) const;
@@ -151,13 +179,17 @@ class Arrangement {
   std::vector<uint64_t> placements_;
   std::vector<int64_t> idle_;
   // What is placed or wanted in each block of ticks: lists in one pool, so that a copy is a few
-  // blocks.
+  // blocks. What takes many blocks stands apart, by rising offset.
   std::vector<Node> nodes_;
-  std::vector<int32_t> heads_, counts_;
+  int32_t free_node_ = -1;  // the first of a list
+  std::vector<int32_t> heads_, counts_, long_;
   // Of each block: the bytes that are taken at its first tick.
   std::vector<int64_t> taken_;
   int64_t compute_ps_ = 0;
   int preloads_ = 0;
+  std::vector<Step> steps_;
+  std::vector<int32_t> holes_;  // the latest one last
+  std::vector<Removal> removed_;
 };
 
 }  // namespace mallocgame

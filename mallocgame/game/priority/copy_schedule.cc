@@ -242,14 +242,18 @@ Plan CopySchedule::ToPlan(const Arrangement& arrangement) const {
   Plan plan = AllMainPlan(program, tables_->game.hardware());
   const std::vector<Copy> of_pins = std::exchange(plan.copies, {});
   const size_t first = plan.residences.size();
-  // Begin, turn, transfer, residence. A residence of -1: the transfer is that of a pin.
+  // Begin, turn, transfer, its residence's place. A place of -1: the transfer is that of a pin.
   std::vector<std::tuple<Tick, int32_t, int32_t, int32_t>> issued;
   for (int32_t k = 0; k < std::ssize(pin_turns_); ++k)
     issued.emplace_back(tables_->tables.FetchedAt(k), pin_turns_[k], k, -1);
-  for (const PlannedResidence& planned : arrangement.placed()) {
+  std::vector<int32_t> residence_of(arrangement.placed().size(), -1);  // without the holes
+  for (size_t place = 0; place < arrangement.placed().size(); ++place) {
+    const PlannedResidence& planned = arrangement.placed()[place];
+    if (planned.buffer < 0) continue;
     const auto r = static_cast<int32_t>(plan.residences.size() - first);
-    transfers_.VisitOf(r, [&](int32_t id) {
-      issued.emplace_back(services_[id].begin, services_[id].turn, id, r);
+    residence_of[place] = r;
+    transfers_.VisitOf(static_cast<int32_t>(place), [&](int32_t id) {
+      issued.emplace_back(services_[id].begin, services_[id].turn, id, place);
     });
     const BufferId buffer = tables_->tables.buffers[planned.buffer].id;
     plan.residences.push_back({buffer, planned.offset, planned.need, planned.end});
@@ -261,14 +265,15 @@ Plan CopySchedule::ToPlan(const Arrangement& arrangement) const {
   for (size_t d = 0; d < arrangement.served_by().size(); ++d) {
     if (arrangement.served_by()[d] < 0) continue;
     plan.served_by[tables_->tables.decisions[d].access.index()] =
-        ResidenceId(first + arrangement.served_by()[d]);
+        ResidenceId(first + residence_of[arrangement.served_by()[d]]);
   }
   std::sort(issued.begin(), issued.end());
-  for (const auto& [begin, turn, id, r] : issued) {
-    if (r < 0) {
+  for (const auto& [begin, turn, id, place] : issued) {
+    if (place < 0) {
       plan.copies.push_back(of_pins[id]);
       continue;
     }
+    const int32_t r = residence_of[place];
     const Transfer& transfer = transfers_[id];
     const Tick done = services_[id].done;
     Residence& residence = plan.residences[first + r];
@@ -277,7 +282,7 @@ Plan CopySchedule::ToPlan(const Arrangement& arrangement) const {
     plan.copies.push_back({transfer.eviction ? CopyKind::kEviction : CopyKind::kPrefetch,
                            ResidenceId(first + r), begin, done, transfer.part_begin,
                            transfer.part_end, false,
-                           transfer.eviction ? -1 : arrangement.placed()[r].replaces});
+                           transfer.eviction ? -1 : arrangement.placed()[place].replaces});
   }
   return plan;
 }

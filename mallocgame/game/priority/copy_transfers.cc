@@ -26,42 +26,21 @@ void CopyTransfers::Update(const Arrangement& arrangement) {
   arrangement_ = &arrangement;
   tables_ = &arrangement.tables();
   if (begun_anew_) Reset(arrangement);
-  const absl::Span<const uint64_t> stamps = arrangement.stamps();
-  size_t same = std::min(order_.size(), stamps.size());
-  while (same > 0 && stamps_[same - 1] != stamps[same - 1]) --same;
-  if (same == order_.size() && same == stamps.size()) return;
-
-  FindKept(same);
+  FindChanged();
+  if (changed_.empty()) return;
   gone_.clear();
-  for (size_t r = same; r < order_.size(); ++r) {
-    if (!residences_[order_[r]].kept) gone_.push_back(order_[r]);
-  }
-  TakeAway(gone_);
-  order_.resize(same);
-  stamps_.assign(stamps.begin(), stamps.end());
   come_.clear();
-  for (size_t r = same; r < stamps.size(); ++r) {
-    int32_t id = kept_[r - same];
-    if (id < 0) {
-      if (free_residences_.empty()) {
-        free_residences_.push_back(static_cast<int32_t>(residences_.size()));
-        residences_.emplace_back();
-      }
-      id = free_residences_.back();
-      free_residences_.pop_back();
-      residences_[id].planned = arrangement.placed()[r];
-      come_.push_back(id);
-    }
-    residences_[id].kept = false;
-    residences_[id].rank = static_cast<int32_t>(r);
-    order_.push_back(id);
-  }
+  if (changed_.size() <= kFew * 4)
+    ReplaceChanged();
+  else
+    ReplaceFrom(changed_[0]);
   Insert(come_);
 
   hurried_.clear();
   refilled_.clear();
   if (2 * (gone_.size() + come_.size()) > order_.size()) {
     for (const int32_t id : order_) {
+      if (id < 0) continue;
       if (residences_[id].eviction >= 0) hurried_.push_back(id);
       Refill(id);
     }
@@ -79,6 +58,81 @@ void CopyTransfers::Update(const Arrangement& arrangement) {
     residences_[id].slices.clear();
     residences_[id].eviction = -1;
     free_residences_.push_back(id);
+  }
+}
+
+// Finds the places of placed() that hold another residence, or none.
+void CopyTransfers::FindChanged() {
+  changed_.clear();
+  const absl::Span<const uint64_t> stamps = arrangement_->stamps();
+  const size_t both = std::min(stamps_.size(), stamps.size());
+  for (size_t r = 0; r < both; ++r) {
+    if (stamps_[r] != stamps[r]) changed_.push_back(static_cast<int32_t>(r));
+  }
+  for (size_t r = both; r < std::max(stamps_.size(), stamps.size()); ++r)
+    changed_.push_back(static_cast<int32_t>(r));
+}
+
+// Gives a residence the place `r`.
+void CopyTransfers::Come(int32_t r) {
+  if (free_residences_.empty()) {
+    free_residences_.push_back(static_cast<int32_t>(residences_.size()));
+    residences_.emplace_back();
+  }
+  const int32_t id = free_residences_.back();
+  free_residences_.pop_back();
+  residences_[id].planned = arrangement_->placed()[r];
+  residences_[id].rank = r;
+  order_[r] = id;
+  come_.push_back(id);
+}
+
+// Where a few places have changed, each residence stays where it is or goes.
+void CopyTransfers::ReplaceChanged() {
+  const absl::Span<const PlannedResidence> placed = arrangement_->placed();
+  const absl::Span<const uint64_t> stamps = arrangement_->stamps();
+  const auto is_placed = [&](int32_t r) { return r < std::ssize(stamps) && stamps[r] != 0; };
+  std::erase_if(changed_, [&](int32_t r) {
+    const int32_t id = r < std::ssize(order_) ? order_[r] : -1;
+    if (id < 0) return false;
+    if (is_placed(r) && residences_[id].planned == placed[r]) {
+      stamps_[r] = stamps[r];
+      return true;
+    }
+    gone_.push_back(id);
+    order_[r] = -1;
+    return false;
+  });
+  TakeAway(gone_);
+  order_.resize(stamps.size(), -1);
+  stamps_.resize(stamps.size());
+  for (const int32_t r : changed_) {
+    if (r >= std::ssize(stamps)) continue;
+    stamps_[r] = stamps[r];
+    if (is_placed(r)) Come(r);
+  }
+}
+
+// Replaces the residences from place `same` on. Some may have another place and be the same.
+void CopyTransfers::ReplaceFrom(size_t same) {
+  const absl::Span<const uint64_t> stamps = arrangement_->stamps();
+  FindKept(same);
+  for (size_t r = same; r < order_.size(); ++r) {
+    if (order_[r] >= 0 && !residences_[order_[r]].kept) gone_.push_back(order_[r]);
+  }
+  TakeAway(gone_);
+  order_.resize(same);
+  order_.resize(stamps.size(), -1);
+  stamps_.assign(stamps.begin(), stamps.end());
+  for (size_t r = same; r < stamps.size(); ++r) {
+    const int32_t id = kept_[r - same];
+    if (id < 0) {
+      if (stamps[r] != 0) Come(static_cast<int32_t>(r));
+      continue;
+    }
+    residences_[id].kept = false;
+    residences_[id].rank = static_cast<int32_t>(r);
+    order_[r] = id;
   }
 }
 
@@ -101,6 +155,7 @@ void CopyTransfers::FindKept(size_t same) {
   const absl::Span<const PlannedResidence> placed = arrangement_->placed();
   kept_.assign(placed.size() - same, -1);
   for (size_t r = same; r < placed.size(); ++r) {
+    if (placed[r].buffer < 0) continue;
     const int32_t id = begins_with_[first_decision(placed[r])];
     if (id >= 0 && residences_[id].rank >= static_cast<int32_t>(same) &&
         residences_[id].planned == placed[r])
@@ -171,7 +226,10 @@ void CopyTransfers::Insert(Keys& keys, absl::Span<const int32_t> come,
     else
       keys.insert(std::upper_bound(keys.begin(), keys.end(), key, less), key);
   }
-  if (come.size() > kFew) std::sort(keys.begin(), keys.end(), less);
+  if (come.size() <= kFew) return;
+  const auto first = keys.end() - static_cast<std::ptrdiff_t>(come.size());
+  std::sort(first, keys.end(), less);
+  std::inplace_merge(keys.begin(), first, keys.end(), less);
 }
 
 // Takes away residences and their transfers. What waits for their evictions is made anew later.

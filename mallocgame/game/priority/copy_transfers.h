@@ -54,8 +54,8 @@ class CopyTransfers {
   const List& free_at(Tick tick) const { return free_at_[tick]; }
   // Those that wait for an eviction.
   const List& waiting_for(int32_t eviction) const { return waiting_[eviction]; }
-  // Those of residence `r` of the arrangement, an index into placed(): prefetches in their order,
-  // then its eviction.
+  // Those of residence `r` of the arrangement, an index into placed() that is no hole: prefetches
+  // in their order, then its eviction.
   template <class Visit>
   void VisitOf(int32_t r, const Visit& visit) const {
     const Residence& residence = residences_[order_[r]];
@@ -80,6 +80,10 @@ class CopyTransfers {
   using Ranges = std::vector<std::pair<int64_t, int64_t>>;
 
   void Reset(const Arrangement& arrangement);
+  void FindChanged();
+  void Come(int32_t r);
+  void ReplaceChanged();
+  void ReplaceFrom(size_t same);
   void FindKept(size_t same);
   void KeepRising();
   void TakeAway(absl::Span<const int32_t> gone);
@@ -116,7 +120,7 @@ class CopyTransfers {
   bool begun_anew_ = false;
   std::vector<Residence> residences_;
   std::vector<int32_t> free_residences_;
-  std::vector<int32_t> order_;        // by rank: the residence
+  std::vector<int32_t> order_;        // by rank: the residence; -1: a hole
   std::vector<uint64_t> stamps_;      // by rank: Arrangement::stamps()
   std::vector<int32_t> begins_with_;  // by decision: the residence whose first one it is; -1: none
   // Residences by their need and by their end; those with evictions by their end.
@@ -127,7 +131,7 @@ class CopyTransfers {
   std::vector<int32_t> removed_, added_;
   std::vector<Tick> moved_;
   // Scratch space.
-  std::vector<int32_t> kept_, rising_, before_, gone_, come_, hurried_, refilled_;
+  std::vector<int32_t> changed_, kept_, rising_, before_, gone_, come_, hurried_, refilled_;
   std::vector<Transfer> slices_;
   Ranges open_, still_open_;
 };
