@@ -36,6 +36,7 @@ class PlanReader {
   }
 
   ResidenceId residence(AccessId access) const { return plan_.served_by[access.index()]; }
+  Tick begin(AccessId access) const { return plan_.residences[residence(access).index()].begin; }
   bool preloaded(ResidenceId r) const { return preloaded_[r.index()]; }
   bool written_back(ResidenceId r) const { return written_back_[r.index()]; }
 
@@ -48,8 +49,7 @@ class PlanReader {
     const Mode mode = starts && preloaded(r)        ? Mode::kPreload
                       : residence.begin < late_from ? Mode::kEarly
                                                     : Mode::kLate;
-    return {first,           last, mode, false, program_.access(first).tick - residence.begin, 0,
-            residence.offset};
+    return {first, last, mode};
   }
 
   // The same for one access, which the residence of the buffer's previous access may serve too.
@@ -74,7 +74,7 @@ Segment ReadDecision(const Program& program, const PlanReader& reader, AccessId 
   Segment segment = reader.Read(id, access.kind == AccessKind::kLoopEntry ? 0 : kNever);
   if (segment.mode == Mode::kSkip) return segment;
   // The residence of a plain copy's result may begin later than the copy; it is decided then.
-  if (segment.lead < 0) {
+  if (reader.begin(id) > access.tick) {
     segment.mode = Mode::kSkip;
   } else if (Writes(access)) {
     segment.mode = reader.written_back(reader.residence(id)) ? Mode::kLate : Mode::kKeep;
@@ -128,17 +128,6 @@ Intent ReadPlan(const Game& game, const Plan& plan) {
   return intent;
 }
 
-Intent ReadPacking(const Program& program, const Plan& plan) {
-  const PlanReader reader(program, plan);
-  Intent intent;
-  for (size_t a = 0; a < program.accesses().size(); ++a) {
-    intent.push_back(reader.Read(AccessId(a), 0));
-    Segment& segment = intent.back();
-    segment.rank = segment.offset < 0 && segment.mode != Mode::kSkip ? 2 : 1;
-  }
-  return intent;
-}
-
 Mode DecidedMode(const Position& position, int i) {
   const uint8_t action = position.actions()[i];
   return IsPriorityGame(position.game()) ? static_cast<Mode>(action % kActionModes)
@@ -163,7 +152,7 @@ Intent ReadGame(const Position& position) {
     } else {
       first = last = AccessId(DecidedSegment(position, i));
     }
-    decided.push_back({first, last, DecidedMode(position, i), false, 0, static_cast<double>(i)});
+    decided.push_back({first, last, DecidedMode(position, i), static_cast<double>(i)});
   }
   return decided;
 }

@@ -1,13 +1,13 @@
 // What a player wants for a program, whoever decides it then: the one type that every search, agent
-// and solver uses for it. An Intent is a list of *segments* of live ranges: accesses of one buffer
+// that plays uses for it. An Intent is a list of *segments* of live ranges: accesses of one buffer
 // that follow each other, with where they should be served from. Intents are read from plans and
-// from games here; decoder.h plays games by them, packing.h packs residences by them.
+// from games here; decoder.h plays games by them.
 //
 // Most intents are dense, with a segment for everything that their decoder asks about:
 //
-//   a time game, a packing   one segment for each access of the program, by AccessId
-//   a priority game            one segment for each run, by its index in PriorityTables::runs
-//   a schedule game          none: its runs depend on the order of instructions
+//   a time game       one segment for each access of the program, by AccessId
+//   a priority game   one segment for each run, by its index in PriorityTables::runs
+//   a schedule game   none: its runs depend on the order of instructions
 //
 // The others, such as what a game decided, name some segments in the order of their decisions.
 // Accesses mean the same in all games of a program, so they say which segment is which. Games at
@@ -33,15 +33,8 @@ Mode ModeOf(Action action);
 struct Segment {
   AccessId first, last;  // `last` may be none in an OwnSegment
   Mode mode = Mode::kOpen;
-  // A packing alone heeds `held`, `lead` and `offset`. If the residence is evicted, its bytes are
-  // held until the latest tick for that, if there is room.
-  bool held = false;
-  // The bytes are reserved so long before the first access, if there is room; negative in what was
-  // read from a plan whose residence begins later, as where a prefetch replaces a plain copy.
-  Tick lead = 0;
   // Of what can be decided now, what has the lowest rank is decided first. Not in the time game.
   double rank = 0;
-  int64_t offset = -1;  // taken if it is free; -1: any offset will do
 
   friend bool operator==(const Segment&, const Segment&) = default;
 };
@@ -53,9 +46,6 @@ Intent OpenIntent(const Game& game);
 // The dense intent of a player of `game` who wants to get `plan`, which must be well formed. Runs
 // that the plan serves in several ways are split.
 Intent ReadPlan(const Game& game, const Plan& plan);
-// The same for a packing (packing.h): with the leads and offsets of the plan. What has no offset
-// yet has its turn behind what has one.
-Intent ReadPacking(const Program& program, const Plan& plan);
 
 // What a game decided so far, in its order; ranks count from 0.
 Intent ReadGame(const Position& position);

@@ -6,14 +6,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/search/pack_plan.h"
+#include "mallocgame/search/anneal_plan.h"
 #include "mallocgame/search/refine_plan.h"
 #include "mallocgame/simulator/simulate.h"
 
 namespace mallocgame {
 namespace {
 
-constexpr double kLeastPackings = 32;
+constexpr double kLeastTrials = 32;
 
 }  // namespace
 
@@ -33,22 +33,22 @@ absl::StatusOr<bool> KeepBetter(const Game& game, FoundPlan improved, absl::stri
   return true;
 }
 
-// Packing looks at its limits once in several plans, and finds nothing in a few.
+// Annealing looks at its limits once in several trials, and finds nothing in a few.
 bool Pipeline::HasTooFew(double until) const {
   const double left =
       static_cast<double>(limits_.evaluations) * until - static_cast<double>(evaluations_);
-  return limits_.evaluations > 0 && left < kLeastPackings;
+  return limits_.evaluations > 0 && left < kLeastTrials;
 }
 
-absl::Status Pipeline::Pack(const Game& game, double until, SolveResult& result) {
+absl::Status Pipeline::Anneal(const Game& game, double until, SolveResult& result) {
   const double from = used();
   if (from >= until || HasTooFew(until)) return absl::OkStatus();
   const auto used = [&](int64_t more) {
     return std::min(1.0, (budget_.Progress(evaluations_ + more) - from) / (until - from));
   };
-  MG_ASSIGN_OR_RETURN(FoundPlan packed, PackPlan(game, result.plan, limits_.seed, used));
-  evaluations_ += packed.evaluations;
-  return KeepBetter(game_, std::move(packed), "arranged", result).status();
+  MG_ASSIGN_OR_RETURN(FoundPlan annealed, AnnealPlan(game, result.plan, limits_.seed, used));
+  evaluations_ += annealed.evaluations;
+  return KeepBetter(game_, std::move(annealed), "annealed", result).status();
 }
 
 absl::Status Pipeline::Refine(const Deadline& deadline, SolveResult& result) {

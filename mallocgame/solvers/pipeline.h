@@ -35,9 +35,9 @@ class Pipeline {
   int64_t evaluations() const { return evaluations_; }
   void Count(int64_t evaluations) { evaluations_ += evaluations; }
 
-  // Packs the result's plan anew (search/pack_plan.h) in `game`, which may be another one of the
-  // program, until the share `until` of the limits is used up.
-  absl::Status Pack(const Game& game, double until, SolveResult& result);
+  // Anneals the residences of the result's plan (search/anneal_plan.h) in `game`, which may be
+  // another one of the program, until the share `until` of the limits is used up.
+  absl::Status Anneal(const Game& game, double until, SolveResult& result);
   // Refines the result's plan (search/refine_plan.h) until `deadline` passes.
   absl::Status Refine(const Deadline& deadline, SolveResult& result);
 

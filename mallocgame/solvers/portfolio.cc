@@ -20,52 +20,44 @@ namespace {
 
 constexpr const char* kXlaAssigned = "xla-assigned";
 
+// What runs beside the others: a solver, or, with no name, annealing of the best plan that there was
+// before it.
 struct Member {
   std::string solver;
-  // shares of the time limit on one core
-  double solve_share;               // for the solver
-  double arrange_share;             // for arranging its plan anew
-  double polish_share;              // for polishing the result
+  double share;                     // of the time limit on one core
   uint64_t seed = 0;                // added to the caller's
   GameKind game = GameKind::kTime;  // that the solver plays
+  bool plays_first = false;         // annealed priority games, which may lead to a better start
 };
 
-// A core on which less time than this is left for annealing goes one way only: that gets further
-// than two in half the time.
-constexpr double kSecondsForTwo = 6;
+constexpr double kPolish = 0.06;  // the share of the limits in which an annealed plan is polished
+constexpr int kAnnealed = 2;      // annealed plans with a limit of evaluations
+constexpr double kPlayed = 0.25;  // the share of the limits for games that are played first
+// Beyond so many accesses few games can be played, as a game costs what the program is large.
+constexpr size_t kMostPlayed = 2000;
 
-// The quick members come first, so that there is a good plan within milliseconds. Annealing fills
-// the rest of every core.
-std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limits, size_t cores) {
-  std::vector<Member> members = {
-      {"rent", 0.02, 0, 0.01}, {"styles", 0.05, 0, 0.01}, {"xla-heuristic", 0.02, 0, 0.03}};
-  constexpr double kQuick = 0.14;  // what these take
-  constexpr double kLeast = 0.05;  // of a member that is worth beginning
+// The quick ones, which find a good plan within milliseconds.
+std::vector<Member> QuickMembers() {
+  return {{"rent", 0.02}, {"styles", 0.02}, {"xla-heuristic", 0.02}};
+}
+
+// Those that take all of the rest: extra solvers, and annealing on what they leave of the cores.
+std::vector<Member> LongMembers(const SolveProblem& problem, const SolveLimits& limits,
+                                size_t cores) {
+  std::vector<Member> members;
   double extra = 0;
   for (const NamedSolver& solver : problem.extra_solvers) {
     const GameKind game = solver.games[0];
     if (solver.portfolio_share <= 0 || game == GameKind::kSchedule) continue;
-    members.push_back({solver.name, solver.portfolio_share, 0, 0, 0, game});
+    members.push_back({solver.name, solver.portfolio_share, 0, game});
     extra += solver.portfolio_share;
   }
-  size_t annealers = 2;
-  if (limits.seconds > 0)
-    annealers = std::max<size_t>(cores, limits.seconds < kSecondsForTwo ? 1 : 2);
-  // What is left is shared evenly. A member stays on its core, so where the extra solvers leave a
-  // part of one, the last member gets that part.
-  const auto on = static_cast<double>(annealers);
-  const auto left = [&](double taken) {
-    return std::clamp((static_cast<double>(cores) - taken) / on, kLeast, 0.95);
-  };
-  const bool part = annealers == cores && extra < left(kQuick) - kLeast;
-  for (size_t i = 0; i < annealers; ++i) {
-    double share = left(part ? kQuick : kQuick + extra);
-    if (part && i + 1 == annealers) share -= extra;
-    if (i % 2 == 0) {
-      members.push_back({"anneal", 0.7 * share, 0.1 * share, 0.2 * share, i, GameKind::kPriority});
-    } else {
-      members.push_back({"packing", 0.8 * share, 0, 0.2 * share, i});
-    }
+  const size_t annealed = limits.seconds > 0 ? cores : kAnnealed;
+  const bool plays = problem.game->program().accesses().size() <= kMostPlayed;
+  for (size_t i = 0; i < annealed; ++i) {
+    const bool last = i + 1 == annealed;
+    members.push_back({"", last ? std::max(0.3, 1 - extra) : 1.0, i, GameKind::kPriority,
+                       plays && (last || i % 2 == 1)});
   }
   return members;
 }
@@ -95,33 +87,52 @@ class Curve {
   std::vector<Improvement> points_;
 };
 
-absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLimits& limits,
+absl::StatusOr<SolveResult> RunSolver(const SolveProblem& problem, const SolveLimits& limits,
                                       const SolveFunction& solve, const Member& member,
                                       Curve& curve) {
   SolveLimits own = limits;
-  own.seconds = limits.seconds * member.solve_share;
+  own.seconds = limits.seconds * member.share;
   own.seed = limits.seed + member.seed;
   own.progress = [&](double, int64_t latency_ps) { curve.Add(member.solver, latency_ps); };
   SolveProblem played = problem;
   played.game = GameOfKind(*problem.game, member.game);
   MG_ASSIGN_OR_RETURN(SolveResult result, solve(member.solver, played, own));
   curve.Add(member.solver, result.report.latency_ps);
-  own.seconds = limits.seconds * member.arrange_share;
-  if (limits.seconds > 0) {
-    const double left = std::max(1e-9, limits.seconds - curve.deadline().seconds());
-    own.seconds = std::min(own.seconds, left);
-  }
-  Pipeline pipeline(*problem.game, own);
-  if (member.arrange_share > 0) {
-    MG_RETURN_IF_ERROR(pipeline.Pack(*problem.game, 1, result));
-    curve.Add(result.found_by, result.report.latency_ps);
-  }
-  if (member.polish_share > 0) {
-    const Deadline deadline = curve.deadline().Sooner(limits.seconds * member.polish_share);
-    MG_RETURN_IF_ERROR(pipeline.Refine(deadline, result));
-    curve.Add(result.found_by, result.report.latency_ps);
-  }
   return result;
+}
+
+// Anneals the residences of `start` and polishes what that finds.
+absl::StatusOr<SolveResult> AnnealOn(const SolveProblem& problem, const SolveLimits& limits,
+                                     const SolveFunction& solve, SolveResult start,
+                                     const Member& member, Curve& curve) {
+  SolveLimits own = limits;
+  own.seed = limits.seed + member.seed;
+  if (limits.seconds > 0) {
+    own.seconds = std::max(
+        1e-9, std::min(limits.seconds - curve.deadline().seconds(), limits.seconds * member.share));
+  }
+  start.evaluations = 0;
+  Pipeline pipeline(*problem.game, own);
+  if (member.plays_first) {
+    SolveLimits part = limits;
+    if (limits.evaluations > 0) {
+      part.evaluations = std::max<int64_t>(
+          1, static_cast<int64_t>(kPlayed * static_cast<double>(limits.evaluations)));
+    }
+    Member player = member;
+    player.solver = "anneal";
+    player.share = limits.seconds > 0 ? kPlayed * own.seconds / limits.seconds : 1;
+    MG_ASSIGN_OR_RETURN(SolveResult played, RunSolver(problem, part, solve, player, curve));
+    pipeline.Count(played.evaluations);
+    if (LatencyWithPreloads(played.report) < LatencyWithPreloads(start.report))
+      start = std::move(played);
+  }
+  MG_RETURN_IF_ERROR(pipeline.Anneal(*problem.game, 1 - kPolish, start));
+  curve.Add(start.found_by, start.report.latency_ps);
+  MG_RETURN_IF_ERROR(pipeline.Refine(pipeline.budget().deadline(), start));
+  curve.Add(start.found_by, start.report.latency_ps);
+  start.evaluations = pipeline.evaluations();
+  return start;
 }
 
 // The fastest plan, but for preloads that save too little. None may be slower than `limit` (null:
@@ -143,13 +154,30 @@ SolveResult* Best(std::vector<absl::StatusOr<SolveResult>>& results, const Repor
 }
 
 absl::StatusOr<SolveResult> RunMembers(const SolveProblem& problem, const SolveLimits& limits,
-                                       const SolveFunction& solve, std::vector<Member> members,
-                                       size_t cores) {
+                                       const SolveFunction& solve, std::vector<Member> members) {
   Curve curve(limits);
   std::vector<absl::StatusOr<SolveResult>> results(members.size());
-  WorkerPool(static_cast<int>(cores)).Run(static_cast<int>(members.size()), 1, [&](int i, int) {
-    results[i] = RunMember(problem, limits, solve, members[i], curve);
-  });
+  const size_t cores = UsableCores(), quick = members.size();
+  WorkerPool pool(static_cast<int>(cores));
+  const auto run = [&](int i, int) {
+    results[i] = RunSolver(problem, limits, solve, members[i], curve);
+  };
+  pool.Run(static_cast<int>(quick), 1, run);
+  // Without XLA's own plan nobody knows how fast a plan has to be.
+  const bool has_limit = members[0].solver == kXlaAssigned;
+  if (has_limit) MG_RETURN_IF_ERROR(results[0].status());
+  const auto best_of = [&] { return Best(results, has_limit ? &results[0]->report : nullptr); };
+  if (SolveResult* const first = best_of()) {
+    const SolveResult start = *first;
+    for (Member& member : LongMembers(problem, limits, cores)) members.push_back(std::move(member));
+    results.resize(members.size());
+    pool.Run(static_cast<int>(members.size() - quick), 1, [&](int i, int worker) {
+      const size_t m = quick + i;
+      if (!members[m].solver.empty()) return run(static_cast<int>(m), worker);
+      results[m] = AnnealOn(problem, limits, solve, start, members[m], curve);
+      members[m].solver = "annealing";
+    });
+  }
 
   int64_t evaluations = 0;
   std::vector<std::string> failures;
@@ -159,10 +187,7 @@ absl::StatusOr<SolveResult> RunMembers(const SolveProblem& problem, const SolveL
     else
       failures.push_back(absl::StrCat(members[i].solver, ": ", results[i].status().message()));
   }
-  // Without XLA's own plan nobody knows how fast a plan has to be.
-  const bool has_limit = members[0].solver == kXlaAssigned;
-  if (has_limit) MG_RETURN_IF_ERROR(results[0].status());
-  SolveResult* const best = Best(results, has_limit ? &results[0]->report : nullptr);
+  SolveResult* const best = best_of();
   if (best == nullptr) return results[0].status();
   SolveResult answer = std::move(*best);
   answer.evaluations = evaluations;
@@ -183,16 +208,15 @@ absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const So
                                            const SolveFunction& solve) {
   SolveProblem without_xla = problem;
   without_xla.xla_plan = nullptr;
-  return RunMembers(without_xla, limits, solve, Members(problem, limits, UsableCores()),
-                    UsableCores());
+  return RunMembers(without_xla, limits, solve, QuickMembers());
 }
 
 absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem,
                                                   const SolveLimits& limits,
                                                   const SolveFunction& solve) {
-  std::vector<Member> members = Members(problem, limits, UsableCores());
-  members.insert(members.begin(), {{kXlaAssigned, 0.01, 0, 0}, {kXlaAssigned, 0.01, 0, 0.04}});
-  return RunMembers(problem, limits, solve, std::move(members), UsableCores());
+  std::vector<Member> members = QuickMembers();
+  members.insert(members.begin(), {kXlaAssigned, 0.01});
+  return RunMembers(problem, limits, solve, std::move(members));
 }
 
 }  // namespace mallocgame

@@ -119,24 +119,5 @@ TEST_CASE("runs have names of their own at each order, and whole lives the same 
   CHECK(moved > 20);
 }
 
-TEST_CASE("a packing is read with what a plan keeps, leads and offsets") {
-  ProgramBuilder b;
-  const BufferId x = b.Result("x", 4);
-  b.Add({.name = "make", .writes = {x}, .cycles = {10, 3}});
-  b.Add({.name = "wait", .cycles = {10}});
-  b.Add({.name = "use", .reads = {x}, .cycles = {10, 3}});
-  b.Add({.name = "use again", .reads = {x}, .cycles = {10, 3}});
-  const auto game = MakeGame(b.Build(), TestHardware(8));
-  Plan plan = AllMainPlan(game->program(), game->hardware());
-  plan.residences = {{x, 4, 1, 4}};
-  plan.served_by[1] = plan.served_by[2] = ResidenceId(0);
-  const Intent intent = ReadPacking(game->program(), plan);
-  CHECK(intent[0].mode == Mode::kSkip);
-  CHECK(intent[1].mode == Mode::kLate);
-  CHECK(intent[1].lead == 1);
-  CHECK(intent[1].offset == 4);
-  CHECK(intent[2].mode == Mode::kKeep);
-}
-
 }  // namespace
 }  // namespace mallocgame

@@ -15,7 +15,6 @@ namespace mallocgame {
 namespace {
 
 constexpr double kPriorityShare = 0.1;  // of the limits, for the priority game's first games
-constexpr double kTrialOfPlace = 0.25;  // of the limits, for each place
 
 // The best of rent's plan, one like XLA's, and those of the priority game's first games.
 absl::StatusOr<SolveResult> PackingStart(const Game& game, const Prices* prices,
@@ -38,41 +37,10 @@ absl::StatusOr<SolveResult> PackingStart(const Game& game, const Prices* prices,
 }  // namespace
 
 absl::StatusOr<SolveResult> SolvePacking(const SolveProblem& problem, const SolveLimits& limits) {
-  std::shared_ptr<const Game> game = problem.game;
-  Pipeline pipeline(*problem.game, limits);
-  const Budget& budget = pipeline.budget();
-  MG_ASSIGN_OR_RETURN(SolveResult best, PackingStart(*game, problem.prices, limits));
-  const auto goes_on = [&budget] { return budget.limited() && !budget.deadline().Passed(); };
-  double until = kTrialOfPlace;
-  if (goes_on()) {
-    if (const auto without = GameWithoutLargest(*game)) {
-      SolveLimits quiet = limits;
-      quiet.progress = nullptr;
-      if (limits.seconds > 0) quiet.seconds = std::max(1e-9, limits.seconds - budget.seconds());
-      MG_ASSIGN_OR_RETURN(SolveResult other, PackingStart(*without, problem.prices, quiet));
-      MG_RETURN_IF_ERROR(pipeline.Pack(*without, until, other));
-      until += kTrialOfPlace;
-      MG_RETURN_IF_ERROR(pipeline.Pack(*game, until, best));
-      if (other.report.latency_ps < best.report.latency_ps) {
-        best = std::move(other);
-        // Not in the full game: there, annealing falls back into what the trial got out of.
-        game = without;
-      }
-    } else {
-      MG_RETURN_IF_ERROR(pipeline.Pack(*game, until, best));
-    }
-  }
-  if (goes_on()) {
-    MG_ASSIGN_OR_RETURN(SolveResult annealed, AnnealedGame(*game, limits));
-    pipeline.Count(annealed.evaluations);
-    MG_RETURN_IF_ERROR(pipeline.Pack(*game, until + kTrialOfPlace, annealed));
-    if (annealed.report.latency_ps < best.report.latency_ps &&
-        LatencyWithPreloads(annealed.report) < LatencyWithPreloads(best.report)) {
-      best = std::move(annealed);
-      if (limits.progress) limits.progress(budget.seconds(), best.report.latency_ps);
-    }
-  }
-  MG_RETURN_IF_ERROR(pipeline.Pack(*game, 1, best));
+  const Game& game = *problem.game;
+  Pipeline pipeline(game, limits);
+  MG_ASSIGN_OR_RETURN(SolveResult best, PackingStart(game, problem.prices, limits));
+  if (pipeline.budget().limited()) MG_RETURN_IF_ERROR(pipeline.Anneal(game, 1, best));
   best.evaluations = 1 + pipeline.evaluations();
   best.status = SolveStatus::kStopped;
   // What it was packed from is no longer what made it.

@@ -16,15 +16,12 @@ absl::StatusOr<SolveResult> SolveXlaAssigned(const SolveProblem& problem,
 absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
                                               const SolveLimits& limits);
 
-// Packs plans that start in different places anew, each in a trial, and then the best of them. Much
-// has to change before another place shows what it is worth, which no single move of a packing
-// finds out. The places are the best of rent's plan, xla-heuristic's and the priority game's; the
-// same without the buffers that fill most of fast memory; and an annealed time game.
+// Anneals the residences (search/anneal_plan.h) of the best of rent's plan, xla-heuristic's and the
+// priority game's first ones.
 absl::StatusOr<SolveResult> SolvePacking(const SolveProblem& problem, const SolveLimits& limits);
 
-// The games by all priority rules (styles/styles.h). In what is left of the limits their best plan
-// and that of an annealed time game are packed anew; the better one is packed further and refined.
-// Without limits the games are all.
+// The games by all priority rules (styles/styles.h). In what is left of the limits the residences
+// of their best plan are annealed. Without limits the games are all.
 absl::StatusOr<SolveResult> SolveStyles(const SolveProblem& problem, const SolveLimits& limits);
 
 }  // namespace mallocgame

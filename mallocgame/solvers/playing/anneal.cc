@@ -92,17 +92,4 @@ bool PlayAnneal(const Game& game, Budget& budget) {
   return false;
 }
 
-absl::StatusOr<SolveResult> AnnealedGame(const Game& game, const SolveLimits& limits) {
-  SolveLimits share = limits;
-  share.progress = nullptr;
-  share.seconds *= kAnnealShare;
-  if (limits.evaluations > 0) {
-    share.evaluations = std::max<int64_t>(
-        1, static_cast<int64_t>(kAnnealShare * static_cast<double>(limits.evaluations)));
-  }
-  Budget budget(share);
-  PlayAnneal(*PriorityGameOf(game), budget);
-  return JudgeBestGame(budget);
-}
-
 }  // namespace mallocgame

@@ -46,10 +46,6 @@ absl::StatusOr<SolveResult> SolveAnneal(const SolveProblem& problem, const Solve
 absl::StatusOr<SolveResult> SolveRandom(const SolveProblem& problem, const SolveLimits& limits);
 absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveLimits& limits);
 
-// What annealing finds of `game` as a priority game in this share of the limits.
-inline constexpr double kAnnealShare = 0.15;
-absl::StatusOr<SolveResult> AnnealedGame(const Game& game, const SolveLimits& limits);
-
 // Where searches of the priority game start: the better one of rent's best game and of the best
 // game by a priority rule. Each has half of the time until `deadline`.
 FoundPlan StartingPlan(const Game& game, const Deadline& deadline);

@@ -1,12 +1,13 @@
-// Whatever is wanted, a packing is a valid plan that costs what it says. Annealing finds better
-// ones.
-#include "mallocgame/search/packing.h"
+// Whatever moves are made, the residences are those of a valid plan that costs what the search
+// says. Annealing finds better ones.
+#include "mallocgame/search/residence_search.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
-#include "mallocgame/search/pack_plan.h"
+#include "mallocgame/search/anneal_plan.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/bounds.h"
 #include "mallocgame/solvers/registry.h"
@@ -28,23 +29,6 @@ GameOptions AnySize() {
   GameOptions options;
   options.min_buffer_bytes = 0;
   return options;
-}
-
-void WantAnything(const Program& program, Packing& packing, Rng& rng) {
-  for (Segment& segment : packing.intent()) {
-    if (segment.mode != Mode::kPreload && rng.Below(3) == 0) continue;
-    segment.mode = rng.Below(4) == 0 ? Mode::kSkip : rng.Below(2) == 0 ? Mode::kKeep : Mode::kLate;
-    segment.rank = rng.Uniform();
-    segment.lead = static_cast<Tick>(rng.Below(10)) - 1;
-    segment.offset = static_cast<int64_t>(rng.Below(12)) - 2;
-    segment.held = rng.Below(3) == 0;
-  }
-  // More than the hardware has preloads, now and then.
-  for (size_t b = 0; b < program.buffers().size(); ++b) {
-    const auto accesses = program.accesses_of(BufferId(static_cast<int64_t>(b)));
-    if (!accesses.empty() && rng.Below(2) == 0)
-      packing.intent()[accesses[0].index()].mode = Mode::kPreload;
-  }
 }
 
 struct Seen {
@@ -69,11 +53,11 @@ void Count(const Program& program, const Plan& plan, Seen& seen) {
   }
 }
 
-TEST_CASE("whatever is wanted, a packing is valid and costs what it says") {
+TEST_CASE("whatever moves are made, the plan is valid and costs what the search says") {
   Rng rng(1);
   Seen seen;
   int64_t most_preloads = 0;  // of one plan
-  for (int n = 0; n < 1000; ++n) {
+  for (int n = 0; n < 600; ++n) {
     const auto program = RandomProgram(rng, {.instructions = 8 + static_cast<int>(rng.Below(30)),
                                              .loops = static_cast<int>(rng.Below(3)),
                                              .branches = static_cast<int>(rng.Below(2)),
@@ -83,27 +67,70 @@ TEST_CASE("whatever is wanted, a packing is valid and costs what it says") {
     const auto game = *Game::Create(program, hardware, AnySize());
     const Plan start = n % 2 == 0 ? testing::PlayAtRandom(*game, rng).ToPlan()
                                   : PlanLikeXla(*game, Deadline()).plan;
-    Packing packing(*game, start);
-    for (int round = 0; round < 6; ++round) {
-      const int64_t latency_ps = packing.Pack(), preloads_before = seen.preloads;
-      const Plan plan = packing.ToPlan();
+    ResidenceSearch search(*game, start);
+    for (int round = 0; round < 6 && !search.empty(); ++round) {
+      for (int trial = 0; trial < 12; ++trial) {
+        search.Propose(rng);
+        if (rng.Below(3) != 0 && search.Try(std::numeric_limits<int64_t>::max()))
+          search.Accept();
+        else
+          search.Reject();
+      }
+      const int64_t preloads_before = seen.preloads;
+      search.Remember();
+      const Plan plan = search.Remembered();
       const Verdict verdict = Validate(*program, game->hardware(), plan);
       INFO("program " << n << ", round " << round << ": " << verdict.message);
       REQUIRE(verdict.ok());
-      REQUIRE(LatencyOf(*game, plan) == latency_ps);
+      REQUIRE(LatencyOf(*game, plan) == search.latency_ps());
       Count(*program, plan, seen);
       REQUIRE(seen.preloads - preloads_before <= hardware.max_preloads);
       most_preloads = std::max(most_preloads, seen.preloads - preloads_before);
-      WantAnything(*program, packing, rng);
     }
   }
   CHECK(seen.slices > 100);
   CHECK(seen.evictions > 100);
   CHECK(seen.preloads > 100);
-  CHECK(most_preloads >= 3);
+  CHECK(most_preloads >= 2);
   CHECK(seen.replaced > 20);
   CHECK(seen.kept > 100);
   CHECK(seen.in_loops > 100);
+}
+
+TEST_CASE("what is remembered comes back, whatever was tried and accepted since") {
+  Rng rng(5);
+  int64_t changed = 0;
+  for (int n = 0; n < 100; ++n) {
+    const auto program = RandomProgram(rng, {.instructions = 30, .loops = 1, .branches = 1});
+    const auto game = *Game::Create(program, TestHardware(12), AnySize());
+    ResidenceSearch search(*game, testing::PlayAtRandom(*game, rng).ToPlan());
+    const auto walk = [&] {
+      for (int trial = 0; trial < 20; ++trial) {
+        search.Propose(rng);
+        if (search.Try(std::numeric_limits<int64_t>::max()))
+          search.Accept();
+        else
+          search.Reject();
+      }
+    };
+    walk();
+    search.Remember();
+    const int64_t latency_ps = search.latency_ps();
+    const Plan plan = search.Remembered();
+    walk();
+    REQUIRE(search.Remembered() == plan);
+    changed += search.latency_ps() != latency_ps;
+    search.Return();
+    REQUIRE(search.latency_ps() == latency_ps);
+    REQUIRE(search.Remembered() == plan);
+    search.Propose(rng);
+    search.Try(-1);
+    search.Reject();
+    search.Remember();
+    REQUIRE(search.latency_ps() == latency_ps);
+    REQUIRE(search.Remembered() == plan);
+  }
+  CHECK(changed > 80);
 }
 
 // Both halves of `big` become free early, one after the other. The game can only fetch it in one
@@ -118,22 +145,16 @@ TEST_CASE("a prefetch takes its bytes as they become free") {
   Hardware hardware = TestHardware(8);
   hardware.max_preloads = 0;
   const auto game = *Game::Create(b.Build(), hardware, AnySize());
-  Packing packing(*game, AllMainPlan(game->program(), hardware));
-  for (const AccessId id : packing.accesses()) {
-    packing.intent()[id.index()].mode = Mode::kLate;
-    packing.intent()[id.index()].lead = 2;
-  }
   // All 8 ps of the channel are idle, so p and q arrive in time. `use q` leaves 4 ps, in which the
-  // half that p has left is filled; the other half stalls.
-  REQUIRE(packing.Pack() == 8 + 4 + 4 + 4 + 10);
-  const Plan plan = packing.ToPlan();
-  REQUIRE(plan.residences.size() == 3);
-  REQUIRE(plan.copies.size() == 4);
+  // half that p has left is filled; the other half stalls: 8 + 4 + 4 + 4 + 10.
   SolveLimits limits;
   limits.seconds = 0;
   REQUIRE(Solve("exact", {game, nullptr}, limits)->report.latency_ps > 30);
   limits.evaluations = 300;
-  REQUIRE(Solve("packing", {game, nullptr}, limits)->report.latency_ps == 30);
+  const auto found = Solve("packing", {game, nullptr}, limits);
+  REQUIRE(found->report.latency_ps == 30);
+  REQUIRE(found->plan.residences.size() == 3);
+  REQUIRE(found->plan.copies.size() == 4);
 }
 
 TEST_CASE("annealing never loses, gains, keeps the bound, and depends on the seed only") {
@@ -150,12 +171,12 @@ TEST_CASE("annealing never loses, gains, keeps the bound, and depends on the see
     const auto progress = [](int64_t evaluations) {
       return static_cast<double>(evaluations) / 400;
     };
-    const FoundPlan found = *PackPlan(*game, start, 7, progress);
+    const FoundPlan found = *AnnealPlan(*game, start, 7, progress);
     REQUIRE(Validate(*program, game->hardware(), found.plan).ok());
     REQUIRE(found.latency_ps == LatencyOf(*game, found.plan));
     REQUIRE(found.latency_ps <= LatencyOf(*game, start));
     REQUIRE(found.latency_ps >= *NoContentionPs(game->cost_model()));
-    REQUIRE(found.plan == PackPlan(*game, start, 7, progress)->plan);
+    REQUIRE(found.plan == AnnealPlan(*game, start, 7, progress)->plan);
     better_than_plays += found.latency_ps < best_play;
   }
   CHECK(better_than_plays > 0);

@@ -1,0 +1,78 @@
+#include "mallocgame/search/anneal_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/plan/validate.h"
+#include "mallocgame/search/anneal.h"
+#include "mallocgame/search/residence_search.h"
+#include "mallocgame/simulator/simulate.h"
+
+namespace mallocgame {
+namespace {
+
+// Temperatures of chains, one after the other. Where a few large buffers fill fast memory, several
+// must change places before a plan is better, and no step on the way is small.
+constexpr std::array<Cooling, 4> kCoolings = {
+    {{1e-5, 1e-7}, {1e-4, 1e-7}, {1e-3, 1e-7}, {3e-3, 1e-7}}};
+constexpr double kTrialsOfAChain = 64;  // for each access; a chain that is longer finds little more
+constexpr double kMostChains = 64;
+constexpr int64_t kTrialsToCount = 256;  // after so many it is known how many there will be
+
+}  // namespace
+
+absl::StatusOr<FoundPlan> AnnealPlan(const Game& game, const Plan& plan, uint64_t seed,
+                                     const std::function<double(int64_t)>& used) {
+  ResidenceSearch search(game, plan);
+  Rng rng(seed, 4);
+  int64_t evaluations = 1;
+  double chains = 0;  // how many there are; 0: nobody knows yet
+  int chain = 0;
+  AnnealOptions options;
+  options.used = [&](int64_t) {
+    const double share = used(evaluations);
+    if (chains == 0 && evaluations > kTrialsToCount) {
+      const double trials = static_cast<double>(evaluations) / std::max(share, 1e-9);
+      chains = std::clamp(
+          std::floor(trials / (kTrialsOfAChain * static_cast<double>(search.accesses()))), 1.0,
+          kMostChains);
+    }
+    return share >= 1 ? 1 : share * std::max(1.0, chains) - chain;
+  };
+  options.tried = [&](bool) {
+    ++evaluations;
+    return true;
+  };
+  options.better = [&] { search.Remember(); };
+  for (; !search.empty() && used(evaluations) < 1; ++chain) {
+    if (chain > 0) search.Return();
+    options.cooling = kCoolings[chain % kCoolings.size()];
+    Anneal(search, options, rng);
+  }
+  Plan found = search.Remembered();
+
+  const auto latency_of = [&game](const Plan& judged) {
+    const auto report = Simulate(game.cost_model(), judged);
+    MG_CHECK(report.ok());
+    return report->latency_ps;
+  };
+  FoundPlan improved = {plan, latency_of(plan), evaluations};
+  if (const Verdict verdict = Validate(game.program(), game.hardware(), found); !verdict.ok()) {
+    return absl::InternalError(absl::StrCat(
+        "a plan that annealing found broke a rule; please report this: ", verdict.message));
+  }
+  const int64_t latency_ps = latency_of(found);
+  if (latency_ps >= improved.latency_ps && Validate(game.program(), game.hardware(), plan).ok())
+    return improved;
+  improved.plan = std::move(found);
+  improved.latency_ps = latency_ps;
+  return improved;
+}
+
+}  // namespace mallocgame
