@@ -60,7 +60,7 @@ Locations PlanWriter::NeededFirst(int32_t i, Tick begin, Tick end) const {
   Locations locations;
   for (int32_t array = FirstArray(i); array < FirstArray(i) + ArrayCount(i); ++array) {
     int32_t location = values_.AnyLocationOf(array);
-    if (location != kMainMemory && plan_.residences[location].end <= region.begin &&
+    if (location != kMainMemory && plan_.residences[location].end <= begin &&
         values_.CanBeAt(array, kMainMemory))
       location = kMainMemory;
     if (BufferOf(array) != kNone) {
