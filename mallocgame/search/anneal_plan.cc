@@ -38,10 +38,11 @@ absl::StatusOr<FoundPlan> AnnealPlan(const Game& game, const Plan& plan, uint64_
   options.used = [&](int64_t) {
     const double share = used(evaluations);
     if (chains == 0 && evaluations > kTrialsToCount) {
-      const double trials = static_cast<double>(evaluations) / std::max(share, 1e-9);
-      chains = std::clamp(
-          std::floor(trials / (kTrialsOfAChain * static_cast<double>(search.accesses()))), 1.0,
-          kMostChains);
+      const double trials = static_cast<double>(evaluations) / std::max(share, 1e-9),
+                   of_each = trials / static_cast<double>(search.accesses());
+      chains = std::clamp(std::floor(of_each / kTrialsOfAChain), 1.0, kMostChains);
+      // With few trials nothing that is lost by heat would be found again.
+      options.cooling.first *= std::clamp(of_each / kTrialsOfAChain, 0.03, 1.0);
     }
     return share >= 1 ? 1 : share * std::max(1.0, chains) - chain;
   };
