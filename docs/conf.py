@@ -151,17 +151,6 @@ def _headers() -> str:
 
 # The Python reference: names by topic, or lines of reStructuredText. Other names of the package
 # come last, so that nothing is left out.
-_ACTIONS = {
-    "DROP": "0: leave in main memory",
-    "COPY": "1: fetch, or evict",
-    "NOCOPY": "2: keep in fast memory",
-    "COPY_EARLY": "3: fetch in the earliest window",
-    "SKIP": "0, of the priority game: main memory serves the run",
-    "LATE": "1: one residence, with bytes reserved as late as copies allow",
-    "EARLY": "2: one residence, with bytes reserved as early as copies can begin",
-    "PRELOAD": "3: one residence from before the program starts",
-    "SPLIT": "4: the run becomes two",
-}
 REFERENCE = {
     "Programs and hardware": [
         "load_program",
@@ -173,7 +162,7 @@ REFERENCE = {
         "Hardware",
     ],
     "Levels": ["levels", "Level"],
-    "The game": [*_ACTIONS, "Game", "State"],
+    "The game": ["Game", "State", "Action", "Mode"],
     "Plans and judges": [
         "Plan",
         "all_main_plan",
@@ -182,13 +171,11 @@ REFERENCE = {
         "validate",
         "Verdict",
         "simulate",
-        "calibrated",
-        "PriceLaw",
         "Report",
     ],
-    "Solvers": ["solve", "solver_names", "SolveResult", "action_returns"],
-    "Logged games": ["record", "save_log", "load_log", "replay", "GameLog", "ReplayVerdict"],
-    "Environments and observations": ["MallocGameEnv", "VectorEnv", "Observer", "ProgramGraph"],
+    "Solvers": ["solve", "solver_names", "SolveResult"],
+    "Logged games": ["record", "save_log", "load_log", "replay"],
+    "Environments and observations": ["MallocGameEnv", "VectorEnv"],
     "Pictures": [
         ".. automodule:: mallocgame.viewer",
         "   :members: write_page, make_page",
@@ -201,6 +188,9 @@ REFERENCE = {
 MEMBERS = {"MallocGameEnv": "reset, step, action_masks, state, game", "VectorEnv": "reset, step"}
 # Modules with a section of their own.
 MODULES = {
+    "actions": "Actions",
+    "calibration": "Calibrated prices",
+    "files": "Plans and game logs in files",
     "records": "Records of arrays",
     "observation": "Parts and columns of an observation",
     "bounds": "Bounds",
@@ -217,8 +207,6 @@ MODULES = {
 def _directive(line: str) -> list[str]:
     if not line.isidentifier():
         return [line]
-    if line in _ACTIONS:
-        return [f".. autodata:: {line}", f"   :annotation: = {_ACTIONS[line]}"]
     if not isinstance(getattr(mallocgame, line), type):
         return [f".. autofunction:: {line}"]
     return [f".. autoclass:: {line}", f"   :members: {MEMBERS.get(line, '')}".rstrip()]
@@ -242,7 +230,7 @@ def _python_reference() -> str:
         if importlib.util.find_spec(f"mallocgame.{name}") is not None:
             more = [
                 "   :imported-members:",
-                "   :inherited-members: tuple, ImportError, BaseException",
+                "   :inherited-members: int, tuple, ImportError, BaseException",
             ]
             own = hasattr(importlib.import_module(f"mallocgame.{name}"), "__all__")
             sections[title] = [f".. automodule:: mallocgame.{name}", "   :members:", *more * own]

@@ -28,7 +28,12 @@ PROGRAM = "llama_1b_decode_8l_b4_kv1024.tpu_v4i"
 FILMED = "mlp_train_adam_b512.tpu_v6e"
 # Kinds of residences differ by their hatching too, for readers and printers without colours.
 HATCHES = dict(zip(style.KINDS, ("xx", "", "--", "//"), strict=True))
-NAMES = {mg.DROP: "Drop", mg.COPY: "Copy", mg.NOCOPY: "NoCopy", mg.COPY_EARLY: "CopyEarly"}
+NAMES = {
+    mg.Action.DROP: "Drop",
+    mg.Action.COPY: "Copy",
+    mg.Action.NOCOPY: "NoCopy",
+    mg.Action.COPY_EARLY: "CopyEarly",
+}
 
 
 def draw_plan(axes, program: mg.Program, plan: mg.Plan, ticks: range, buffer: int) -> None:
@@ -272,8 +277,13 @@ def modes_picture(path: pathlib.Path) -> None:
         for access in program.accesses[state.asked_about()[0][0] : state.asked_about()[0][1] + 1]
         if access["buffer"] == buffer
     ]
-    names = {mg.SKIP: "Skip", mg.LATE: "Late", mg.EARLY: "Early", mg.PRELOAD: "Preload"}
-    names[mg.SPLIT] = "Split"
+    names = {
+        mg.Mode.SKIP: "Skip",
+        mg.Mode.LATE: "Late",
+        mg.Mode.EARLY: "Early",
+        mg.Mode.PRELOAD: "Preload",
+    }
+    names[mg.Mode.SPLIT] = "Split"
     assert set(names) <= set(state.legal_actions())  # of the first candidate
     with matplotlib.rc_context(style.matplotlib_style()):
         figure = Figure(figsize=(10, 3.3), layout="constrained")

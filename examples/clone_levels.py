@@ -34,10 +34,15 @@ def demonstrate(level: mg.Level, games: int = 1000) -> list[np.ndarray]:
         modes[state.asked_about()[action // MODES]] = action % MODES
         state.apply(action)
     state = level.game(**mg.FINE_GAME).initial_state()
-    observer, rows, chosen = mg.Observer(state.game, COMPACT), [], []
+    observer, rows, chosen = mg.observation.Observer(state.game, COMPACT), [], []
     while not state.is_terminal():
         # Runs are placed in another order here, so that a place may be taken.
-        wanted = (modes.get(state.asked_about()[0], mg.LATE), mg.LATE, mg.SPLIT, mg.SKIP)
+        wanted = (
+            modes.get(state.asked_about()[0], mg.Mode.LATE),
+            mg.Mode.LATE,
+            mg.Mode.SPLIT,
+            mg.Mode.SKIP,
+        )
         mode = next(mode for mode in wanted if mode in state.legal_actions())
         if len(state.legal_actions()) > 1:
             rows.append(observer.observe(state))
@@ -132,7 +137,7 @@ def play(
     """
     chance = np.random.default_rng(seed)
     ends = [game.initial_state() for game in games]
-    observers = [mg.Observer(game, COMPACT) for game in games]
+    observers = [mg.observation.Observer(game, COMPACT) for game in games]
     while playing := [number for number, end in enumerate(ends) if not end.is_terminal()]:
         rows = np.array([observers[number].observe(ends[number]) for number in playing])
         worth = logits(policy, torch.from_numpy(rows)).numpy()

@@ -48,7 +48,7 @@ def main() -> int:
 
         done = mgx.apply(captured, plan, compiler, options="tuned")
         print("the program, at the compiler's prices:", microseconds(done.report.latency_ps))
-    print(f"All are {mgx.NOTE}.")
+    print(f"All are {mgx.tuning.NOTE}.")
     print("written: tuned, for mgx.jit(recurrent, options='tuned')")
     return 0
 

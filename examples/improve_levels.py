@@ -52,7 +52,7 @@ def play_and_tell(
 ) -> tuple[list[mg.State], Decisions]:
     """Plays games side by side with drawn modes, and returns their ends and decisions."""
     ends = [game.initial_state() for game in games]
-    observers = [mg.Observer(game, COMPACT) for game in games]
+    observers = [mg.observation.Observer(game, COMPACT) for game in games]
     told = []
     while playing := [number for number, end in enumerate(ends) if not end.is_terminal()]:
         rows = torch.from_numpy(

@@ -84,7 +84,7 @@ def fit_q(episodes: list[offline.Episode], steps: int) -> torch.nn.Module:
 @torch.no_grad()
 def play(game: mg.Game, model: torch.nn.Module) -> float:
     """Returns the return of the game in which the network's best legal action is taken."""
-    state, observer = game.initial_state(), mg.Observer(game, COMPACT)
+    state, observer = game.initial_state(), mg.observation.Observer(game, COMPACT)
     while not state.is_terminal():
         values = model(torch.from_numpy(observer.observe(state))).numpy()
         state.apply(int(np.where(state.legal_mask(), values, -np.inf).argmax()))

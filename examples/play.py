@@ -29,7 +29,9 @@ def choose(state: mg.State, distance: list[int]) -> int:
     legal, access = state.legal_actions(), state.current_access()
     assert access is not None, "the game is not over"
     preferred = (
-        [mg.NOCOPY, mg.COPY, mg.DROP] if distance[access] <= SOON else [mg.COPY, mg.NOCOPY, mg.DROP]
+        [mg.Action.NOCOPY, mg.Action.COPY, mg.Action.DROP]
+        if distance[access] <= SOON
+        else [mg.Action.COPY, mg.Action.NOCOPY, mg.Action.DROP]
     )
     return next(action for action in preferred if action in legal)
 
@@ -45,7 +47,9 @@ def main() -> None:
         if state.latency_ps > before:  # a wait that costs more than it saves: think again
             total -= (before - state.latency_ps) / state.game.all_main_ps
             state.undo()
-            total += state.apply(mg.DROP if mg.DROP in state.legal_actions() else action)
+            total += state.apply(
+                mg.Action.DROP if mg.Action.DROP in state.legal_actions() else action
+            )
     plan = state.plan()
     report = mg.simulate(program, plan)
     print(f"{program.name}: {state.num_decisions} decisions, return {total:.4f}")

@@ -22,7 +22,7 @@ import mallocgame as mg
 
 class Position:  # makes Data of the states of one game
     def __init__(self, game: mg.Game):
-        self.graph, self.accesses = mg.ProgramGraph(game), game.program.accesses
+        self.graph, self.accesses = mg.observation.ProgramGraph(game), game.program.accesses
         self.fixed, self.edges = (
             torch.from_numpy(self.graph.node_features),
             torch.from_numpy(self.graph.edge_index).long(),

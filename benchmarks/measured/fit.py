@@ -79,7 +79,7 @@ def main(folder: pathlib.Path, *, write: bool = False) -> None:
         FILE.write_text(figures_text(rows, values))
 
 
-def laws(values: Values, without: str = "") -> dict[str, mg.PriceLaw]:
+def laws(values: Values, without: str = "") -> dict[str, mg.calibration.PriceLaw]:
     """Returns the law of each chip.
 
     without: a source, kind or chip, whose figures are not used.
@@ -110,7 +110,7 @@ def fitted(rows: Sequence[Row], without: str = "") -> Values:
     return dict(zip(FREE, np.exp(best.x).tolist(), strict=True))
 
 
-def predictions(rows: Sequence[Row], by_chip: dict[str, mg.PriceLaw]) -> list[float]:
+def predictions(rows: Sequence[Row], by_chip: dict[str, mg.calibration.PriceLaw]) -> list[float]:
     """Returns the microseconds that a law predicts."""
     return [row.calibrated_us(by_chip[row.point.chip]) for row in rows]
 
@@ -207,9 +207,9 @@ def _achieved_from(chip: str) -> str:
     return f"borrowed from {BORROWED[chip]} ({text})" if chip in BORROWED else text
 
 
-def _law(chip: str, values: Values, without: str) -> mg.PriceLaw:
+def _law(chip: str, values: Values, without: str) -> mg.calibration.PriceLaw:
     cores = 1 if without in CORES_SEEN_BY else CORES.get(chip, 1)
-    return mg.PriceLaw(
+    return mg.calibration.PriceLaw(
         main_share=_share(BORROWED.get(chip, chip), without),
         copy_latency_ps=COPY_LATENCY_PS,
         speed=values["speed"] / CLOCK.get(chip, 1.0) / cores,

@@ -44,9 +44,9 @@ class Row:
         """The time at the compiler's prices, under XLA's own plan."""
         return self._us(mg.simulate(self.program, _xla_plan(self.program)))
 
-    def calibrated_us(self, law: mg.PriceLaw | None = None) -> float:
+    def calibrated_us(self, law: mg.calibration.PriceLaw | None = None) -> float:
         """The same at calibrated prices. law: None is the library's."""
-        made = mg.calibrated(self.program, law=law)
+        made = mg.calibration.calibrated(self.program, law=law)
         return self._us(mg.simulate(made, _xla_plan(made)))
 
 

@@ -48,7 +48,7 @@ def capture(folder: pathlib.Path, model: str, target: str, seconds: float) -> No
     chip = bundled_target(target)
     with mgx.Compiler(chip) as compiler:
         captured = mgx.capture(function, *args, target=chip.title, name=name, compiler=compiler)
-        with mgx.Emitter(captured, compiler) as emitter:
+        with mgx.emitting.Emitter(captured, compiler) as emitter:
             emitter.explore(time.monotonic() + seconds)
             captured = emitter.capture
     if f"{model}.{target}{_LIMITED}" in manifest():

@@ -134,7 +134,7 @@ def play_cloning(level: mg.Level, seed: int, found: Found) -> None:
     """One game of the most likely actions, then games that are drawn."""
     model = torch.load(network(found.folder, seed), weights_only=False)
     game = level.game()
-    observer, rng = mg.Observer(game, COMPACT), np.random.default_rng(seed)
+    observer, rng = mg.observation.Observer(game, COMPACT), np.random.default_rng(seed)
     while not found.over:
         state = game.initial_state()
         while not state.is_terminal():

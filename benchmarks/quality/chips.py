@@ -57,7 +57,7 @@ def print_rows(
     """Prints a row for each target and workload, and returns 1 if one is not as it should be."""
     all_good = True
     for target in targets:
-        cache = None if no_cache else mgx.DEFAULT_CACHE
+        cache = None if no_cache else mgx.compiler.DEFAULT_CACHE
         with mgx.Compiler(mgx.find_target(target), cache=cache) as compiler:
             for workload in workloads:
                 begin = time.monotonic()

@@ -80,7 +80,7 @@ def random_plan(program: mg.Program, seed: list[int], game: str) -> tuple[mg.Pla
 
 
 def read_back(
-    capture: mgx.Capture, written: mgx.Written, ordered: bool
+    capture: mgx.Capture, written: mgx.emitting.Written, ordered: bool
 ) -> tuple[mg.Program, mg.Plan]:
     """Returns the program and the plan of the module that was linked.
 
@@ -154,7 +154,7 @@ def differences(program: mg.Program, plan: mg.Plan, found: mg.Plan) -> dict[str,
 
 
 @functools.lru_cache(maxsize=1)
-def emitter_of(name: str) -> mgx.Emitter:
+def emitter_of(name: str) -> mgx.emitting.Emitter:
     """Returns who carries out plans of a program; it ends what was there for another one."""
     _open.close()
     function, arguments = source(name)
@@ -164,7 +164,7 @@ def emitter_of(name: str) -> mgx.Emitter:
         function, *arguments, target=target.title, fast_mib=target.fast_mib, name=name,
         compiler=compiler,
     )  # fmt: skip
-    return _open.enter_context(mgx.Emitter(capture, compiler))
+    return _open.enter_context(mgx.emitting.Emitter(capture, compiler))
 
 
 _open = contextlib.ExitStack()
@@ -176,7 +176,7 @@ def carried_out(program: str, plan: int, seed: int, game: str) -> dict:
     return _carried_out(emitter_of(program), [seed, plan], game)
 
 
-def _carried_out(emitter: mgx.Emitter, seed: list[int], game: str) -> dict:
+def _carried_out(emitter: mgx.emitting.Emitter, seed: list[int], game: str) -> dict:
     plan, order = random_plan(emitter.capture.program, seed, game)
     ordered = order is not None
     program = emitter.capture.program.reordered(order) if ordered else emitter.capture.program

@@ -50,7 +50,7 @@ def cells(
         f"{done.latency_ps / own.latency_ps - 1.0:+.2%}",
         *planned,
         microseconds(now.latency_ps),
-        f"{tuned.speedup:.3f}" + ("" if tuned.speedup_of == mgx.WHOLE else " of the rest"),
+        f"{tuned.speedup:.3f}" + ("" if tuned.speedup_of == mgx.claims.WHOLE else " of the rest"),
         f"{tuned.xla.latency_ps / least.bound_ps - 1.0:.1%}",
         f"{now.latency_ps / least.bound_ps - 1.0:.1%}",
     ]

@@ -60,7 +60,7 @@ def calibrated(levels: Sequence[mg.Level]) -> list[mg.Game]:
     games = []
     for level in levels:
         with contextlib.suppress(mg.InvalidInputError):
-            program = mg.calibrated(level.load_program(), level.hardware())
+            program = mg.calibration.calibrated(level.load_program(), level.hardware())
             games.append(mg.Game(program, **mg.FINE_GAME))
     return games
 

@@ -74,7 +74,7 @@ def plan_of(kind: str, program: mg.Program) -> mg.Plan:
     return mg.solve(program, kind, seconds=_SECONDS).plan
 
 
-def outcome(kind: str, emitter: mgx.Emitter) -> tuple[str, int]:
+def outcome(kind: str, emitter: mgx.emitting.Emitter) -> tuple[str, int]:
     """Carries out a plan. Returns what became of it, and its accesses to fast memory."""
     plan = plan_of(kind, emitter.capture.program)
     placed = int((plan.served_by >= 0).sum())
@@ -115,7 +115,7 @@ def run(name: str, target: str, cache: str) -> Iterator[dict]:
             "stage": "schedule for plans",
         }
         try:
-            with mgx.Emitter(captured, compiler, jobs=1) as emitter:
+            with mgx.emitting.Emitter(captured, compiler, jobs=1) as emitter:
                 for kind in PLANS:
                     yield {"stage": kind}
                     try:

@@ -217,7 +217,7 @@ def test_openspiels_states_go_elsewhere(kind):
         assert other.state.num_decisions == state.state.num_decisions + 1 == 4
     with pytest.raises(mg.MallocGameError, match=r"clone\(\)"):
         state.undo_action(0, state.history()[-1])
-    with pytest.raises(mg.InvalidActionError, match="allowed"):
+    with pytest.raises(mg.errors.InvalidActionError, match="allowed"):
         state.apply_action(game.num_distinct_actions())
 
 
@@ -280,7 +280,7 @@ def test_pytorch_geometric_batches_the_graph():
     torch = need("torch")
     data, loader = need("torch_geometric.data"), need("torch_geometric.loader")
     game = mg.Game(mg.load_program(PROGRAM))
-    graph = mg.ProgramGraph(game)
+    graph = mg.observation.ProgramGraph(game)
     item = data.Data(
         x=torch.from_numpy(graph.node_features),
         edge_index=torch.from_numpy(graph.edge_index).long(),

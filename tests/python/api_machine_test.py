@@ -78,7 +78,9 @@ class GameMachine(RuleBasedStateMachine):
             state.latency_ps,
             state.legal_mask().tobytes(),
             state.to_string(),
-            mg.Observer(state.game).observe(state).tobytes(),  # a pickled state has its own game
+            mg.observation.Observer(state.game)
+            .observe(state)
+            .tobytes(),  # a pickled state has its own game
         )
 
     def play_on(self, state, choice):
@@ -106,7 +108,7 @@ class GameMachine(RuleBasedStateMachine):
             return
         before = self.seen(self.state)
         over = self.state.is_terminal()
-        with pytest.raises(mg.GameOverError if over else mg.InvalidActionError):
+        with pytest.raises(mg.errors.GameOverError if over else mg.errors.InvalidActionError):
             self.state.apply(action)
         assert self.seen(self.state) == before
 
@@ -114,7 +116,7 @@ class GameMachine(RuleBasedStateMachine):
     def undo(self, times):
         for _ in range(times):
             if not self.history:
-                with pytest.raises(mg.InvalidActionError):
+                with pytest.raises(mg.errors.InvalidActionError):
                     self.state.undo()
                 return
             self.state.undo()

@@ -115,7 +115,7 @@ def test_actions(action, game):
     env.reset(seed=0)
     state = game.initial_state()
     for call in (env.step, state.apply):
-        refused(lambda call=call: call(action), "action", error=mg.InvalidActionError)
+        refused(lambda call=call: call(action), "action", error=mg.errors.InvalidActionError)
     assert state.num_decisions == env.state.num_decisions == 0
     refused(lambda: mg.record(game, [action]), "action")
 
@@ -127,7 +127,7 @@ def test_actions_of_adapters(action):
 
     timed = Environment(PROGRAM)
     timed.reset()
-    refused(lambda: timed.step(action), "action", error=mg.InvalidActionError)
+    refused(lambda: timed.step(action), "action", error=mg.errors.InvalidActionError)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
@@ -137,7 +137,7 @@ def test_actions_of_openspiel(action):
     from mallocgame.envs.openspiel import MallocGame
 
     state = MallocGame({"program": PROGRAM}).new_initial_state()
-    refused(lambda: state.apply_action(action), "action", error=mg.InvalidActionError)
+    refused(lambda: state.apply_action(action), "action", error=mg.errors.InvalidActionError)
     assert state.history() == [] and state.state.num_decisions == 0
     state.apply_action(np.int64(state.legal_actions()[0]))
 
@@ -204,7 +204,7 @@ def test_maps(levels):
         "negative": good - 1,
         "rows": good.reshape(-1, 2),
     }.get(levels, levels)
-    refused(lambda: env.step(given), "action", error=mg.InvalidActionError)
+    refused(lambda: env.step(given), "action", error=mg.errors.InvalidActionError)
     for dtype in (np.uint8, np.int64):
         env.step(good.astype(dtype))
         env.reset()
@@ -308,8 +308,8 @@ def test_functions_of_the_extension(program, game):
         ("prices", "[1.0]"): lambda: mg.solve(program, "rent", prices=[1.0]),
         ("plan: mallocgame._core.Plan", "'plan'"): lambda: mg.simulate(program, "plan"),
         ("Hardware", "'tpu_v4i'"): lambda: mg.validate(program, plan, "tpu_v4i"),
-        ("settings", "'4'"): lambda: mg.Observer(game, {"neighbours": "4"}),
-        ("state: mallocgame._core.State",): lambda: mg.Observer(game).observe(game),
+        ("settings", "'4'"): lambda: mg.observation.Observer(game, {"neighbours": "4"}),
+        ("state: mallocgame._core.State",): lambda: mg.observation.Observer(game).observe(game),
         ("levels", "tuple[str"): lambda: mg.placement.Hierarchy("a", [("b", 1)], 3),
         ("capacity", "4.5"): lambda: _core.solve_offsets([[0, 1, 2]], 4.5),
         ("roots", "'many'"): lambda: mcts.search("many", 4),

@@ -10,7 +10,7 @@ import pytest
 from conftest import SOURCE_ROOT
 
 import mallocgame as mg
-from mallocgame._calibration import error_sentence
+from mallocgame.calibration import error_sentence
 
 NAME = "muzero_unroll_b32.tpu_v5e"
 
@@ -22,11 +22,11 @@ def program():
 
 @pytest.fixture(scope="module")
 def made(program):
-    return mg.calibrated(program)
+    return mg.calibration.calibrated(program)
 
 
 def test_a_calibrated_program_is_the_same_but_for_its_prices(program, made):
-    law, own = mg.PriceLaw.of("tpu_v5e"), program.hardware
+    law, own = mg.calibration.PriceLaw.of("tpu_v5e"), program.hardware
     assert made.cost_model == "calibrated" and program.cost_model == "profile"
     assert made.hardware.main_bytes_per_second == round(law.main_share * own.main_bytes_per_second)
     assert made.hardware.copy_latency_ps == law.copy_latency_ps
@@ -45,7 +45,7 @@ def test_every_bundled_program_says_what_its_instructions_do():
     for name in mg.program_names():
         program = mg.load_program(name)
         assert all(work != "unknown" for work, *_ in program.pools), name
-        assert mg.PriceLaw.of(program.hardware.name).speed > 0
+        assert mg.calibration.PriceLaw.of(program.hardware.name).speed > 0
 
 
 def test_rows_are_monotone(made):
@@ -63,21 +63,24 @@ def test_prices_are_chosen_by_name(program, made):
     report = mg.simulate(program, plan, prices="calibrated")
     assert report == mg.simulate(made, plan.rebased_on(made)) != mg.simulate(program, plan)
     smaller = mg.hardware("tpu_v5e").replace(fast_bytes=32 << 20)
-    assert mg.calibrated(program, smaller).hardware.fast_bytes == 32 << 20
-    assert mg.calibrated(program, smaller).xla_plan is None
+    assert mg.calibration.calibrated(program, smaller).hardware.fast_bytes == 32 << 20
+    assert mg.calibration.calibrated(program, smaller).xla_plan is None
     with pytest.raises(mg.InvalidInputError, match=r"prices: found .*, allowed: 'compiler', 'cal"):
         mg.load_program(NAME, prices="real")
 
 
 def test_what_cant_be_calibrated_is_refused(program, made):
     with pytest.raises(mg.InvalidInputError, match="has them already"):
-        mg.calibrated(made)
+        mg.calibration.calibrated(made)
     other = program.hardware.replace(name="gpu")
     with pytest.raises(mg.InvalidInputError, match="hardware 'gpu' has no calibrated prices"):
-        mg.calibrated(program, other)
+        mg.calibration.calibrated(program, other)
     with pytest.raises(mg.InvalidInputError, match="main_share is 2, allowed are above 0 to 1"):
-        mg.PriceLaw(main_share=2.0)
-    assert mg.calibrated(program, other, mg.PriceLaw()).cost_model == "calibrated"
+        mg.calibration.PriceLaw(main_share=2.0)
+    assert (
+        mg.calibration.calibrated(program, other, mg.calibration.PriceLaw()).cost_model
+        == "calibrated"
+    )
 
 
 def test_games_are_played_at_calibrated_prices(made):

@@ -199,13 +199,13 @@ def test_saved_is_what_a_copy_at_a_read_earns():
     while not terminated:
         state = env.state
         is_read = env.game.program.accesses[state.current_access()]["kind"] == 0
-        if info["action_mask"][mg.COPY] and is_read:
-            state.apply(mg.COPY)
+        if info["action_mask"][mg.Action.COPY] and is_read:
+            state.apply(mg.Action.COPY)
             # time(x) of the header, with its log2 that is linear between powers of two
             nanoseconds = 1 + abs(state.last_saved_ps) // 1000
             power = nanoseconds.bit_length() - 1
             expected = (power + nanoseconds / 2**power - 1) / 32
-            assert observation["actions"][mg.COPY][saved] == pytest.approx(
+            assert observation["actions"][mg.Action.COPY][saved] == pytest.approx(
                 np.copysign(expected, state.last_saved_ps), abs=1e-5
             )
             seen += nanoseconds > 1
@@ -245,14 +245,16 @@ def test_refused_steps_change_nothing(kind):
     env = MallocGameEnv(SMALL, game=kind)
     observation, info = env.reset(seed=0)
     for action in (-1, NUM_ACTIONS[kind], *np.flatnonzero(info["action_mask"] == 0)):
-        with pytest.raises(mg.InvalidActionError, match=r"legal|allowed"):
+        with pytest.raises(mg.errors.InvalidActionError, match=r"legal|allowed"):
             env.step(int(action))
-    with pytest.raises(mg.InvalidActionError, match="action: found 'Copy', allowed: an integer"):
+    with pytest.raises(
+        mg.errors.InvalidActionError, match="action: found 'Copy', allowed: an integer"
+    ):
         env.step("Copy")
     terminated = False
     while not terminated:
         _, _, terminated, _, _ = env.step(0)
-    with pytest.raises(mg.GameOverError):
+    with pytest.raises(mg.errors.GameOverError):
         env.step(0)
     again, info = env.reset(seed=0)
     assert same(observation, again)

@@ -59,7 +59,7 @@ def test_actions_are_the_masks(program, kind):
         assert legal == list(np.flatnonzero(mask))
         for action in set(range(game.num_actions)) - set(legal):
             before = state.latency_ps, state.num_decisions
-            with pytest.raises(mg.InvalidActionError):
+            with pytest.raises(mg.errors.InvalidActionError):
                 state.apply(action)
             assert (state.latency_ps, state.num_decisions) == before
         state.apply(chance.choice(legal))
@@ -91,18 +91,18 @@ def test_clone_and_undo(program, kind):
 @pytest.mark.parametrize("kind", ["time", "priority"])
 def test_errors_are_also_the_built_in_ones(program, kind):
     state = mg.Game(program, game=kind).initial_state()
-    with pytest.raises(mg.InvalidActionError):
+    with pytest.raises(mg.errors.InvalidActionError):
         state.undo()
     for action in (-1, state.game.num_actions, 2**40):
         with pytest.raises(ValueError, match="allowed"):
             state.apply(action)
     play(state, 0)
-    with pytest.raises(mg.GameOverError):
-        state.apply(mg.DROP)
+    with pytest.raises(mg.errors.GameOverError):
+        state.apply(mg.Action.DROP)
     with pytest.raises(RuntimeError):
-        state.apply(mg.DROP)
+        state.apply(mg.Action.DROP)
     with pytest.raises(mg.MallocGameError):
-        state.apply(mg.DROP)
+        state.apply(mg.Action.DROP)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_paper_actions(program):
     assert game.num_actions == 3
     state = game.initial_state()
     while not state.is_terminal():
-        assert mg.COPY_EARLY not in state.legal_actions()
+        assert mg.Action.COPY_EARLY not in state.legal_actions()
         state.apply(state.legal_actions()[-1])
 
 

@@ -9,7 +9,7 @@ for name in ("gymnasium", "torch", "rich"):
     sys.modules[name] = None
 import mallocgame as mg
 state = mg.Game(mg.load_program("wavernn_64steps_b8.tpu_v4i")).initial_state()
-mg.Observer(state.game).observe(state)
+mg.observation.Observer(state.game).observe(state)
 for name in ("MallocGameEnv", "VectorEnv"):
     try:
         getattr(mg, name)

@@ -117,7 +117,7 @@ def of_the_core() -> list:
     return [
         program,
         program.hardware,
-        mg.PriceLaw.of("tpu_v5e"),
+        mg.calibration.PriceLaw.of("tpu_v5e"),
         game,
         half_played(order),
         plan,
@@ -129,8 +129,8 @@ def of_the_core() -> list:
         mg.validate(program, plan),
         log,
         mg.replay(log),
-        mg.Observer(game, {"neighbours": 2}, prices),
-        mg.ProgramGraph(game),
+        mg.observation.Observer(game, {"neighbours": 2}, prices),
+        mg.observation.ProgramGraph(game),
         mg.placement.Hierarchy.preset("nnp_i"),
         problem,
         problem.evaluate(problem.baseline_map),
@@ -326,7 +326,7 @@ def content(value, depth: int = 0):
 
 def behaviour(value):
     """What an object does that its content doesn't show."""
-    if isinstance(value, mg.Observer):
+    if isinstance(value, mg.observation.Observer):
         state = mg.Game(mg.load_program(PROGRAM)).initial_state()
         with pytest.raises(mg.InvalidInputError, match="another Game"):
             value.observe(state)
@@ -387,7 +387,7 @@ def test_what_an_observer_sees_is_the_same():
     prices = mg.bounds.Prices(np.linspace(0, 1e-3, program.ticks))
     seen = []
     for one in (None, prices):
-        observer = mg.Observer(game, {"neighbours": 1, "address_cells": 7}, one)
+        observer = mg.observation.Observer(game, {"neighbours": 1, "address_cells": 7}, one)
         other = again(observer)
         ours, theirs = (half_played(each) for each in (game, again((game, observer))[0]))
         kept_game, kept = again((game, observer))

@@ -77,7 +77,9 @@ def test_the_command_writes_plans_of_other_orders(tmp_path, run):
     assert done.returncode == 0, done.stderr
     [row] = json.loads(done.stdout)["results"]
     assert row["valid"]
-    program, plan, order = mg.load_ordered_plan(out / f"{name}.plan.json", mg.load_program(name))
+    program, plan, order = mg.files.load_ordered_plan(
+        out / f"{name}.plan.json", mg.load_program(name)
+    )
     assert mg.validate(program, plan).ok
     assert mg.simulate(program, plan).latency_ps == row["latency_ps"]
     assert order is not None

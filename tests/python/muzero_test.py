@@ -166,7 +166,7 @@ def test_what_is_refused(checkpoint, tmp_path):
         agents.MuZeroAgent.load(damaged)
     with pytest.raises(mg.InvalidInputError, match="not a checkpoint of the muzero agent"):
         agents.MuZeroAgent.load(__file__)
-    with pytest.raises(mg.MissingFileError):
+    with pytest.raises(mg.errors.MissingFileError):
         agents.MuZeroAgent.load(tmp_path / "none")
     with pytest.raises(mg.InvalidInputError, match="needs checkpoint="):
         mg.solve(mg.load_program(PROGRAM), "muzero")
@@ -199,7 +199,7 @@ def test_an_agent_plays_acts_and_solves(checkpoint, program):
         for _ in range(2)
     )
     assert first.plan == second.plan
-    with pytest.raises(mg.GameOverError):
+    with pytest.raises(mg.errors.GameOverError):
         while True:
             state.apply(agent.act(state)[0])
 

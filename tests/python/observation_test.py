@@ -19,7 +19,7 @@ from mallocgame.observation import (
 @pytest.mark.parametrize("kind", ["time", "priority"])
 def test_observer_writes_what_the_layout_says(program, kind):
     game = mg.Game(program, game=kind)
-    observer = mg.Observer(game, {"neighbours": 2})
+    observer = mg.observation.Observer(game, {"neighbours": 2})
     parts = layout({"neighbours": 2}, game.num_actions, kind)
     last = parts[-1]
     assert observer.size == last.offset + int(np.prod(last.shape))
@@ -29,13 +29,13 @@ def test_observer_writes_what_the_layout_says(program, kind):
         assert numbers.dtype == np.float32 and numbers.shape == (observer.size,)
         assert np.array_equal(numbers[last.offset :], state.legal_mask())
         state.apply(state.legal_actions()[-1])
-    assert mg.Observer(game, COMPACT).size < observer.size
+    assert mg.observation.Observer(game, COMPACT).size < observer.size
     with pytest.raises(mg.InvalidInputError, match="another Game"):
         observer.observe(mg.Game(program, game=kind).initial_state())
     with pytest.raises(mg.InvalidInputError, match="allowed: neighbours"):
-        mg.Observer(game, {"rows": 2})
+        mg.observation.Observer(game, {"rows": 2})
     with pytest.raises(mg.InvalidInputError, match="allowed: 0 to"):
-        mg.Observer(game, {"neighbours": -2})
+        mg.observation.Observer(game, {"neighbours": -2})
 
 
 def test_features_of_the_priority_game(program):
@@ -56,7 +56,7 @@ def test_features_of_the_priority_game(program):
         action_features("space")
     with pytest.raises(mg.InvalidInputError, match="of the priority game"):
         game = mg.Game(program, game="priority")
-        mg.ProgramGraph(game).buffer_states(game.initial_state())
+        mg.observation.ProgramGraph(game).buffer_states(game.initial_state())
 
 
 def time_scale(ps):
@@ -71,7 +71,7 @@ def time_scale(ps):
 @pytest.mark.parametrize("name", ["resnet50_b1.tpu_v4i_16mib", "muzero_unroll_b32.tpu_v4i"])
 def test_what_actions_save_is_their_reward(name, kind):
     game = mg.Game(mg.load_program(name), game=kind)
-    observer = mg.Observer(game, COMPACT)
+    observer = mg.observation.Observer(game, COMPACT)
     (part,) = [p for p in layout(COMPACT, game.num_actions, kind) if p.name == "actions"]
     columns = {feature: i for i, (feature, _) in enumerate(action_features(kind))}
     state, random = game.initial_state(), np.random.default_rng(0)
@@ -92,13 +92,13 @@ def test_backlog_reaches_to_the_end_of_the_last_booked_copy():
     assert "end of the last booked copy" in dict(scalar_features())["backlog"]
     game = mg.Game(mg.load_program("mlp_train_adam_b512.tpu_v5e"))
     names = [feature for feature, _ in scalar_features()]
-    observer, state = mg.Observer(game), game.initial_state()
+    observer, state = mg.observation.Observer(game), game.initial_state()
     (scalars,) = [part for part in layout({}, game.num_actions) if part.name == "scalars"]
     at = scalars.offset + names.index("backlog")
     assert observer.observe(state)[at] == 0
     while not observer.observe(state)[at]:
         copies = len(state.plan().copies)
-        state.apply(mg.COPY if mg.COPY in state.legal_actions() else mg.DROP)
+        state.apply(mg.Action.COPY if mg.Action.COPY in state.legal_actions() else mg.Action.DROP)
     assert len(state.plan().copies) > copies
 
 
@@ -106,7 +106,7 @@ def test_backlog_reaches_to_the_end_of_the_last_booked_copy():
 def test_prices(program, kind):
     game = mg.Game(program, game=kind)
     prices = mg.bounds.Prices(np.full(program.ticks, 1e-3), np.full(program.ticks, 0.5))
-    plain, priced = mg.Observer(game), mg.Observer(game, {}, prices)
+    plain, priced = mg.observation.Observer(game), mg.observation.Observer(game, {}, prices)
     assert plain.size == priced.size
     parts = {part.name: part for part in layout({}, game.num_actions, kind)}
     actions = [feature for feature, _ in action_features(kind)]
@@ -126,14 +126,14 @@ def test_prices(program, kind):
     assert seen[:, :2].min() >= 0 and (seen.max(axis=0) > 0).all() and seen[:, 2].min() < 0
     assert np.abs(seen).max() <= 1
     with pytest.raises(mg.InvalidInputError, match="prices: space_ps_per_byte: found 1 numbers"):
-        mg.Observer(game, {}, mg.bounds.Prices([1.0]))
+        mg.observation.Observer(game, {}, mg.bounds.Prices([1.0]))
 
 
 @pytest.mark.parametrize("name", ["mlp_train_adam_b512.tpu_v4i", "wavernn_64steps_b8.tpu_v4i"])
 def test_graph_of_the_program(name):
     program = mg.load_program(name)
     game = mg.Game(program)
-    graph = mg.ProgramGraph(game)
+    graph = mg.observation.ProgramGraph(game)
     nodes = graph.num_instructions + graph.num_buffers
     accesses = program.accesses
     edges = graph.edge_index

@@ -99,27 +99,27 @@ def test_the_return_of_an_action_is_that_of_the_game_it_begins():
     prices = mg.bounds.Prices(np.full(game.program.ticks, 1e-3))
     while not state.is_terminal():
         before = state.to_string()
-        returns = mg.action_returns(state)
+        returns = mg.actions.action_returns(state)
         assert state.to_string() == before
         assert (returns.dtype, returns.shape) == (np.float64, (game.num_actions,))
         assert (np.isnan(returns) == ~state.legal_mask()).all()
-        assert mg.action_returns(state, prices).shape == returns.shape
+        assert mg.actions.action_returns(state, prices).shape == returns.shape
         action = state.legal_actions()[-1]
         state.apply(action)
         clone = state.clone()
         while not clone.is_terminal():
-            own = mg.action_returns(clone)
+            own = mg.actions.action_returns(clone)
             best = greedy_action(clone)
             assert own[best] == returns[action] <= np.nanmax(own)
             clone.apply(best)
         assert returns[action] == 1 - clone.latency_ps / game.all_main_ps
-    assert np.isnan(mg.action_returns(state)).all()
+    assert np.isnan(mg.actions.action_returns(state)).all()
 
 
 def greedy_action(state):
     """Ties go to Drop, then to NoCopy."""
     saved = {action: state.clone().apply(action) for action in state.legal_actions()}
-    order = [mg.DROP, mg.NOCOPY, mg.COPY, mg.COPY_EARLY]
+    order = [mg.Action.DROP, mg.Action.NOCOPY, mg.Action.COPY, mg.Action.COPY_EARLY]
     return max((action for action in order if action in saved), key=saved.__getitem__)
 
 
@@ -127,11 +127,11 @@ def test_prices_must_fit():
     program = mg.load_program(OTHER)
     state = mg.Game(program).initial_state()
     with pytest.raises(mg.InvalidInputError, match="price"):
-        mg.action_returns(state, mg.bounds.Prices([1.0]))
+        mg.actions.action_returns(state, mg.bounds.Prices([1.0]))
     order = mg.Game(program, game="priority").initial_state()
-    assert np.isfinite(mg.action_returns(order)).sum() == order.legal_mask().sum()
+    assert np.isfinite(mg.actions.action_returns(order)).sum() == order.legal_mask().sum()
     with pytest.raises(mg.InvalidInputError, match="prices with the priority game"):
-        mg.action_returns(order, mg.bounds.Prices(np.ones(program.ticks)))
+        mg.actions.action_returns(order, mg.bounds.Prices(np.ones(program.ticks)))
 
 
 # --- episodes
@@ -140,7 +140,7 @@ def test_prices_must_fit():
 def test_what_an_episode_holds(episodes, level_set):
     behaviours = [episode.behaviour for episode in episodes[:4]]
     assert behaviours == ["greedy", "rent", "mcts:30", "random:1"]
-    size = mg.Observer(mg.Game(mg.load_program(SMALL)), mg.observation.COMPACT).size
+    size = mg.observation.Observer(mg.Game(mg.load_program(SMALL)), mg.observation.COMPACT).size
     for episode in episodes:
         count = episode.decisions
         assert count > 0
@@ -205,11 +205,11 @@ def test_games_depend_on_the_seed_only():
     prices = mg.bounds.Prices(np.full(game.program.ticks, 1e-3))
     (priced,) = offline.play_games(game, ["greedy"], observation="flat", prices=prices)
     assert (priced.continuation, first[2].continuation) == ("rent", "greedy")
-    assert priced.observations.shape[1] == mg.Observer(game).size
+    assert priced.observations.shape[1] == mg.observation.Observer(game).size
     state = game.initial_state()
-    expected = mg.Observer(game, {}, prices).observe(state)
+    expected = mg.observation.Observer(game, {}, prices).observe(state)
     assert (priced.observations[0] == expected).all()
-    assert (priced.observations[0] != mg.Observer(game).observe(state)).any()
+    assert (priced.observations[0] != mg.observation.Observer(game).observe(state)).any()
     assert not np.array_equal(priced.returns, first[2].returns, equal_nan=True)
 
 
@@ -248,7 +248,7 @@ def test_numpy_gives_back_what_was_written(episodes, tmp_path):
     assert (other / "index.json").read_bytes() == index
     name = f"{episodes[0].level}.npz"
     assert (other / name).read_bytes() == (folder / name).read_bytes()
-    assert json.loads(index)["observation"] == mg.OBSERVATION_VERSION
+    assert json.loads(index)["observation"] == mg.observation.OBSERVATION_VERSION
     parts = json.loads(index)["parts"]
     assert [part["name"] for part in parts] == ["accesses", "actions", "scalars", "action_mask"]
     assert parts[0]["columns"] == [name for name, _ in mg.observation.access_features()]
@@ -264,7 +264,7 @@ def test_what_does_not_fit_is_not_written(episodes, tmp_path):
         offline.write_numpy([flat], folder)
     with pytest.raises(mg.InvalidInputError, match="can't be the name of a file"):
         offline.write_numpy([dataclasses.replace(episodes[0], level="../x")], folder)
-    with pytest.raises(mg.MissingFileError, match="there is no offline data"):
+    with pytest.raises(mg.errors.MissingFileError, match="there is no offline data"):
         offline.read_numpy(tmp_path)
     path = next(folder.glob("*.npz"))
     path.write_bytes(path.read_bytes()[:-50])
@@ -313,7 +313,7 @@ def test_minari_gives_back_what_was_written(episodes, minari):
         assert np.isnan(found.infos["returns"][-1]).all()
         assert (fact["level"], fact["behaviour"]) == (episode.level, episode.behaviour)
         assert (fact["latency_ps"], fact["seed"]) == (episode.latency_ps, episode.seed)
-        assert fact["observation"] == mg.OBSERVATION_VERSION
+        assert fact["observation"] == mg.observation.OBSERVATION_VERSION
     assert dataset.env_spec is None  # Its levels are in a folder of their own.
 
 

@@ -196,5 +196,5 @@ def test_other_environments_go_on_where_they_were():
     placed.action_space.seed(1)
     action = placed.action_space.sample()
     assert same(other.step(action), placed.step(action))
-    with pytest.raises(mg.GameOverError):
+    with pytest.raises(mg.errors.GameOverError):
         other.unwrapped.step(action)

@@ -250,7 +250,7 @@ def test_a_hierarchy_of_ones_own_is_a_file(tmp_path):
     path.write_text("{")
     with pytest.raises(mg.InvalidInputError, match=r"mine.json: not a hierarchy"):
         mg.placement.load_hierarchy(path)
-    with pytest.raises(mg.MissingFileError):
+    with pytest.raises(mg.errors.MissingFileError):
         mg.placement.load_hierarchy(tmp_path / "none.json")
 
 
@@ -328,7 +328,7 @@ def test_gymnasium(problem):
     )
     _, reward, terminated, truncated, _ = env.step(info["baseline_map"].flatten())
     assert (reward, terminated, truncated) == (1.0, True, False)
-    with pytest.raises(mg.GameOverError):
+    with pytest.raises(mg.errors.GameOverError):
         env.unwrapped.step(info["baseline_map"].flatten())
     env.reset()
     for wrong in (
@@ -336,7 +336,7 @@ def test_gymnasium(problem):
         np.full(2 * problem.num_nodes, 3),
         np.full(2 * problem.num_nodes, -1),
     ):
-        with pytest.raises(mg.InvalidActionError, match="0 to 2"):
+        with pytest.raises(mg.errors.InvalidActionError, match="0 to 2"):
             env.unwrapped.step(wrong)
     played = gymnasium.make(
         "mallocgame/Placement-v0", program="resnet50_b1.tpu_v4i_16mib", hierarchy=None

@@ -56,7 +56,7 @@ def test_names_that_are_not_known(tmp_path):
         mg.load_program(tmp_path)
     with pytest.raises(mg.InvalidInputError, match="tpu_v5e"):
         mg.hardware("tpu_v9")
-    with pytest.raises(mg.MissingFileError):
+    with pytest.raises(mg.errors.MissingFileError):
         mg.hardware(tmp_path / "none.json")
 
 

@@ -98,7 +98,7 @@ def test_solvers_play_it(program, solver, tmp_path):
     assert again.program.fingerprint == result.program.fingerprint
     assert mg.replay(mg.record(result), program).same
     mg.save_plan(result.plan, program, tmp_path / "plan.json", order=result.order)
-    ordered, plan, order = mg.load_ordered_plan(tmp_path / "plan.json", program)
+    ordered, plan, order = mg.files.load_ordered_plan(tmp_path / "plan.json", program)
     assert plan == result.plan and ordered.fingerprint == result.program.fingerprint
     assert np.array_equal(order, result.order) or solver == "greedy"
 
@@ -112,7 +112,7 @@ def test_what_does_not_play_it_says_so(program):
         mg.solve(program, "greedy", game="schedule", order=True)
     game = mg.Game(program, game="schedule")
     with pytest.raises(mg.InvalidInputError, match="found prices with a schedule game"):
-        mg.Observer(game, {}, mg.bounds.Prices(np.zeros(program.ticks)))
+        mg.observation.Observer(game, {}, mg.bounds.Prices(np.zeros(program.ticks)))
 
 
 def test_environments_play_it():

@@ -157,7 +157,7 @@ def test_the_bound_for_any_order_holds_at_other_orders(found):
 def test_plans_keep_their_order(found, tmp_path):
     program, path = mg.load_program(FREE), tmp_path / "plan.json"
     mg.save_plan(found.plan, program, path, found.order)
-    ordered, plan, order = mg.load_ordered_plan(path, program)
+    ordered, plan, order = mg.files.load_ordered_plan(path, program)
     assert plan == found.plan
     assert ordered.fingerprint == found.game.program.fingerprint
     assert order.tolist() == found.order.tolist()
@@ -165,11 +165,11 @@ def test_plans_keep_their_order(found, tmp_path):
     with pytest.raises(mg.InvalidInputError, match="an order of instructions of its own"):
         mg.load_plan(path, program)
     with pytest.raises(mg.InvalidInputError, match='"ordered_from"'):
-        mg.load_ordered_plan(path, mg.load_program(SMALL))
+        mg.files.load_ordered_plan(path, mg.load_program(SMALL))
     # A plan at the program's own order is read by both.
     own = mg.solve(program, "greedy").plan
     mg.save_plan(own, program, path)
-    assert mg.load_ordered_plan(path, program)[1] == own == mg.load_plan(path, program)
+    assert mg.files.load_ordered_plan(path, program)[1] == own == mg.load_plan(path, program)
 
 
 def test_the_commands_take_plans_with_an_order(run_json, tmp_path):

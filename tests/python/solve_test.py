@@ -80,10 +80,10 @@ def test_record_and_replay(program, tmp_path):
     assert mg.replay(again).same and mg.replay(again, program).same
     with pytest.raises(mg.InvalidInputError):
         mg.replay(again, mg.load_program("gcn_dense_2048.tpu_v4i"))
-    with pytest.raises(mg.MissingFileError):
+    with pytest.raises(mg.errors.MissingFileError):
         mg.load_log(tmp_path / "none.mgr")
     with pytest.raises(mg.InvalidInputError):
-        mg.GameLog.from_bytes(log.to_bytes()[:-5])
+        mg.files.GameLog.from_bytes(log.to_bytes()[:-5])
 
 
 @pytest.mark.parametrize("kind", ["time", "priority"])
@@ -93,7 +93,7 @@ def test_a_game_in_which_nothing_is_decided_is_logged(program, kind):
     assert game.initial_state().is_terminal() and len(result.actions) == 0
     log = mg.record(result)
     assert log.plan == result.plan and len(log.actions) == 0
-    assert mg.replay(mg.GameLog.from_bytes(log.to_bytes()), program).same
+    assert mg.replay(mg.files.GameLog.from_bytes(log.to_bytes()), program).same
     # This one uses buffers that the game doesn't ask about.
     better = mg.solve(game, "xla-heuristic", seconds=0)
     assert better.plan != result.plan

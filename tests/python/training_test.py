@@ -86,10 +86,10 @@ def test_a_curve_that_can_not_be_written_again_stays(tmp_path, monkeypatch):
     (tmp_path / "curve.csv").write_text(whole)
 
     def full(path, data):
-        raise mg.FileAccessError("cannot write")
+        raise mg.errors.FileAccessError("cannot write")
 
     monkeypatch.setattr("mallocgame._cli.training.write_file", full)
-    with pytest.raises(mg.FileAccessError):
+    with pytest.raises(mg.errors.FileAccessError):
         Counting(tmp_path, goal=3)
     assert (tmp_path / "curve.csv").read_text() == whole
 
@@ -98,7 +98,7 @@ def test_a_curve_that_can_not_be_appended_to_is_named(tmp_path):
     training = Counting(tmp_path, goal=1)
     os.unlink(tmp_path / "curve.csv")
     (tmp_path / "curve.csv").mkdir()
-    with pytest.raises(mg.FileAccessError, match=r"cannot write .*curve.csv: "):
+    with pytest.raises(mg.errors.FileAccessError, match=r"cannot write .*curve.csv: "):
         training.run(Work("training", None))
 
 

@@ -164,7 +164,7 @@ def test_one_bad_environment_among_many(threads):
         ]:
             bad = actions.copy()
             bad[37] = wrong
-            with pytest.raises(mg.InvalidActionError, match="environment 37: "):
+            with pytest.raises(mg.errors.InvalidActionError, match="environment 37: "):
                 env.step(bad)
         found = env.step(actions)
         assert_same(twin.step(actions), found)
@@ -177,7 +177,7 @@ def test_a_step_after_the_end():
     terminated = np.zeros(2, np.bool_)
     while not terminated.any():
         _, _, terminated, _, _ = env.step(np.zeros(2, np.int64))
-    with pytest.raises(mg.GameOverError, match="environment 0"):
+    with pytest.raises(mg.errors.GameOverError, match="environment 0"):
         env.step(np.zeros(2, np.int64))
     env.reset(options={"reset_mask": terminated})
     env.step(np.zeros(2, np.int64))

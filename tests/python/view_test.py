@@ -28,7 +28,7 @@ def contended() -> mg.Program:
 
 
 @pytest.fixture(scope="module")
-def log(contended) -> mg.GameLog:
+def log(contended) -> mg.files.GameLog:
     return mg.record(mg.solve(contended, solver="greedy"))
 
 
@@ -170,7 +170,7 @@ def test_wrong_subjects_are_refused(contended, program, log):
     data = log.to_bytes()
     other = mg.record(mg.solve(program, solver="greedy"))
     with pytest.raises(mg.InvalidInputError):
-        viewer.make_page(mg.GameLog.from_bytes(data), contended, against=other)
+        viewer.make_page(mg.files.GameLog.from_bytes(data), contended, against=other)
 
 
 def test_command(run, run_json, tmp_path):
@@ -402,7 +402,7 @@ def test_search_statistics(open_page, contended, log, tmp_path):
     searched = mg.record(
         log.game(contended), log.actions, solver="a search", search=(visits, values)
     )
-    again = mg.GameLog.from_bytes(searched.to_bytes())
+    again = mg.files.GameLog.from_bytes(searched.to_bytes())
     assert (
         (again.search_visits == visits).all()
         and np.allclose(again.search_values, values)

@@ -47,7 +47,8 @@ def test_compiler_that_ends(child):
     )
     for _ in range(2):  # the second time another process is started
         with pytest.raises(
-            mgx.CompilerEndedError, match=r"tpu_v4i ended by SIGABRT: .*Check failed: a == b"
+            mgx.compiler.CompilerEndedError,
+            match=r"tpu_v4i ended by SIGABRT: .*Check failed: a == b",
         ):
             compiler.compile("module {}")
     assert compiler.compiles == 2
@@ -59,7 +60,7 @@ def test_others_are_counted_and_closed_with_the_first(child):
     first = child(code, cache=None)
     refusals = []
     for one in (first, first.another(), first.another()):
-        with pytest.raises(mgx.CompilerRefusedError) as refused:
+        with pytest.raises(mgx.compiler.CompilerRefusedError) as refused:
             one.compile("module {}")
         refusals.append(int(str(refused.value)))
         assert one.most_bytes > 0
@@ -69,7 +70,7 @@ def test_others_are_counted_and_closed_with_the_first(child):
 
 
 def test_compiler_that_takes_too_long(child):
-    with pytest.raises(mgx.CompilerLimitError, match=r"no answer within 0.3 s"):
+    with pytest.raises(mgx.compiler.CompilerLimitError, match=r"no answer within 0.3 s"):
         child("time.sleep(60)", seconds=0.3).compile("module {}")
 
 
@@ -78,13 +79,13 @@ def test_time_that_is_over(child):
     other = compiler.another()
     with compiler, compiler.until(time.monotonic() + 0.5):
         for one in (compiler, other, compiler):  # the second and third are not asked any more
-            with pytest.raises(mgx.CompilerDeadlineError, match="the time is over"):
+            with pytest.raises(mgx.compiler.CompilerDeadlineError, match="the time is over"):
                 one.compile("module {}")
     assert compiler.compiles == 3
     compiler.seconds = 0.1
-    with compiler, pytest.raises(mgx.CompilerLimitError, match=r"within 0.1 s") as told:
+    with compiler, pytest.raises(mgx.compiler.CompilerLimitError, match=r"within 0.1 s") as told:
         compiler.compile("module {}")
-    assert not isinstance(told.value, mgx.CompilerDeadlineError)
+    assert not isinstance(told.value, mgx.compiler.CompilerDeadlineError)
 
 
 def test_what_isnt_compiled_in_time_is_left_out_or_named(child):
@@ -102,7 +103,7 @@ def test_what_isnt_compiled_in_time_is_left_out_or_named(child):
         assert said[-1] == "2 of 3 instructions compiled, the next: 'SLOW'"
         with (
             compiler.until(time.monotonic() + 1),
-            pytest.raises(mgx.CompilerDeadlineError, match="had compiled 'slow'"),
+            pytest.raises(mgx.compiler.CompilerDeadlineError, match="had compiled 'slow'"),
         ):
             crew.lower_isolated(program, {"slow": modules["slow"]})
         assert time.monotonic() - begin < 30
@@ -113,7 +114,7 @@ def test_compiler_without_a_limit_of_time(child):
         "time.sleep(0.3); print(json.dumps({'ok': False, 'error': 'at last'}), flush=True)",
         seconds=0,
     )
-    with compiler, pytest.raises(mgx.CompilerRefusedError, match=r"^at last$"):
+    with compiler, pytest.raises(mgx.compiler.CompilerRefusedError, match=r"^at last$"):
         compiler.compile("module {}")
 
 
@@ -123,10 +124,10 @@ def test_compiler_that_refuses_is_asked_once(child):
         "print(json.dumps({'ok': False, 'error': error}), flush=True)"
     )
     for _ in range(2):
-        with pytest.raises(mgx.CompilerRefusedError, match=r"^no room$"):
+        with pytest.raises(mgx.compiler.CompilerRefusedError, match=r"^no room$"):
             compiler.compile("module {}")
     assert compiler.compiles == 1
-    with pytest.raises(mgx.CompilerRefusedError):
+    with pytest.raises(mgx.compiler.CompilerRefusedError):
         compiler.compile("module {}", {"other": "options"})
     assert compiler.compiles == 2
     compiler.close()
@@ -161,7 +162,7 @@ def test_what_is_no_refusal_is_not_kept(child):
     for _ in range(2):
         with pytest.raises(mgx.CompilerError, match=r"v4i: MemoryError: bad_alloc$") as found:
             compiler.compile("module {}")
-        assert not isinstance(found.value, mgx.CompilerRefusedError)
+        assert not isinstance(found.value, mgx.compiler.CompilerRefusedError)
     assert compiler.compiles == 2
 
 
@@ -214,13 +215,13 @@ print(json.dumps({"ok": True}), flush=True)
 def test_compiler_that_answers_nonsense(child, code, sentence):
     with child(code) as compiler, pytest.raises(mgx.CompilerError, match=sentence) as found:
         compiler.compile("module @jit_g attributes {} {}")
-    assert not isinstance(found.value, mgx.CompilerRefusedError)
+    assert not isinstance(found.value, mgx.compiler.CompilerRefusedError)
 
 
 def test_long_words_of_a_compiler_that_ends(child, monkeypatch):
     monkeypatch.setattr(compiling, "_MOST_WORDS", 100)
     code = "sys.stderr.write('x' * 10**6 + '\\nlast words\\n'); sys.stderr.flush(); os.abort()"
-    with pytest.raises(mgx.CompilerEndedError, match=r"SIGABRT: last words$"):
+    with pytest.raises(mgx.compiler.CompilerEndedError, match=r"SIGABRT: last words$"):
         child(code).compile("module {}")
 
 
@@ -323,7 +324,7 @@ def test_what_a_phase_gave_is_kept_if_asked_for(child, tmp_path):
 
 def test_in_another_process_it_has_the_same_limits(child, tmp_path):
     compiler = child("os.abort()", seconds=7.0, memory_bytes=5 << 30)
-    with pytest.raises(mgx.CompilerEndedError):
+    with pytest.raises(mgx.compiler.CompilerEndedError):
         compiler.compile("module {}")
     other = again(compiler)
     assert (other.target, other.seconds, other.memory_bytes) == (compiler.target, 7.0, 5 << 30)
@@ -332,7 +333,7 @@ def test_in_another_process_it_has_the_same_limits(child, tmp_path):
 
 def test_a_child_that_another_process_kills_is_counted(child):
     with child("os.kill(os.getpid(), 9)") as compiler:
-        with pytest.raises(mgx.CompilerEndedError, match="ended by SIGKILL") as found:
+        with pytest.raises(mgx.compiler.CompilerEndedError, match="ended by SIGKILL") as found:
             compiler.run_phase("phase3_linking", [])
         assert found.value.killed and compiler.killed == 1
 
@@ -340,14 +341,18 @@ def test_a_child_that_another_process_kills_is_counted(child):
 @pytest.mark.parametrize(
     ("code", "error", "sentence"),
     [
-        ('print(\'{"ok": false, "error": "no"}\', flush=True)', mgx.CompilerRefusedError, "no"),
+        (
+            'print(\'{"ok": false, "error": "no"}\', flush=True)',
+            mgx.compiler.CompilerRefusedError,
+            "no",
+        ),
         ("print('{\"ok\": true}', flush=True)", mgx.CompilerError, "its answer can't be read"),
         (
             'print(\'{"ok": true, "programs": ["0"]}\', flush=True)',
             mgx.CompilerError,
             "its answer can't be read: FileNotFoundError",
         ),
-        ("os.abort()", mgx.CompilerEndedError, "ended by SIGABRT"),
+        ("os.abort()", mgx.compiler.CompilerEndedError, "ended by SIGABRT"),
     ],
 )
 def test_a_phase_that_goes_wrong(child, code, error, sentence):

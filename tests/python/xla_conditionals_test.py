@@ -53,7 +53,7 @@ def nested(outer, inner, x):
 def test_plans_of_branches_and_nested_loops_are_carried_out(compiler, function, arguments):
     capture = mgx.capture(function, *arguments, compiler=compiler)
     assert capture.xla_verdict.ok
-    with mgx.Emitter(capture, compiler, jobs=1) as emitter:
+    with mgx.emitting.Emitter(capture, compiler, jobs=1) as emitter:
         for plan in (capture.xla_plan, mg.solve(capture.program, "greedy", seconds=0).plan):
             written = emitter.write(plan.rebased_on(emitter.capture.program))
             scheduled = written.scheduled

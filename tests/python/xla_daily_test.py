@@ -169,7 +169,7 @@ def run_of_a_user(captured, tmp_path):
     return tmp_path / "dumps"
 
 
-def tuned_dumps(dumps, options, compiler, **settings) -> dict[str, mgx.TunedModule]:
+def tuned_dumps(dumps, options, compiler, **settings) -> dict[str, mgx.dumps.TunedModule]:
     """Tunes the programs of a folder, each of which must be told. Returns them by their names."""
     told = []
     results = mgx.tune_dumps(
@@ -193,7 +193,7 @@ def test_every_program_of_a_run(run_of_a_user, captured, compiler, tmp_path):
     layers = results["layers"]
     own_ps = mg.simulate(captured.program, captured.xla_plan).latency_ps
     assert layers.latency_ps == own_ps and layers.note is None and layers.tuned.speedup >= 1
-    with pytest.raises(mg.MissingFileError, match=r"module\.mlir; dump with XLA_FLAGS"):
+    with pytest.raises(mg.errors.MissingFileError, match=r"module\.mlir; dump with XLA_FLAGS"):
         mgx.tune_dumps(tmp_path / "tuned", tmp_path / "tuned", compiler=compiler)
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.full
     scope="module", params=[pytest.param("captured", marks=pytest.mark.weekly), "captured_loop"]
 )
 def emitter(request, compiler):
-    with mgx.Emitter(request.getfixturevalue(request.param), compiler) as shared:
+    with mgx.emitting.Emitter(request.getfixturevalue(request.param), compiler) as shared:
         yield shared
 
 
@@ -31,7 +31,7 @@ def solved(program: mg.Program) -> mg.Plan:
 
 
 @pytest.fixture(scope="module")
-def written(emitter) -> mgx.Written:
+def written(emitter) -> mgx.emitting.Written:
     """A plan with copies, with the prices of all that it has moved."""
     return emitter.write(solved(emitter.capture.program))
 
@@ -143,7 +143,7 @@ def with_offsets(assignment: bytes, color: int, change: Change) -> bytes:
 def check(emitter, compiler):
     """check(module, assignment[, hardware]) judges against what the first phase gives."""
     hardware = emitter.capture.target.hardware
-    phases = mgx.Phases(compiler, {"xla_msa_enable": "DISABLED"})
+    phases = mgx.phases.Phases(compiler, {"xla_msa_enable": "DISABLED"})
     original = phases.schedule(emitter.capture.module)
 
     def judge(module: bytes, assignment: bytes, has: mg.Hardware = hardware) -> None:
@@ -230,11 +230,11 @@ def test_code_that_is_not_the_wanted_one_is_refused(captured):
     """The hash in it proves whose it is."""
     with (
         OfAnother(captured.target, cache=None) as wrong,
-        mgx.Emitter(captured, wrong, jobs=1) as emitter,
+        mgx.emitting.Emitter(captured, wrong, jobs=1) as emitter,
     ):
         emitter.write(mg.all_main_plan(captured.program))  # the first, which is right
         refusal = r"^layers: the isolated module of '\S+' has hash \w+, the compiler wants \w+$"
-        with pytest.raises(mgx.PlanRefusedError, match=refusal):
+        with pytest.raises(mgx.emitting.PlanRefusedError, match=refusal):
             emitter.write(captured.xla_plan.rebased_on(emitter.capture.program))
 
 
@@ -253,7 +253,7 @@ def test_fast_memory_for_plans():
     target = mgx.find_target("tpu_v5e")
     with mgx.Compiler(target, cache=None) as compiler:
         captured = mgx.capture(loop, *LOOP, target="tpu_v5e", compiler=compiler)
-        with mgx.Emitter(captured, compiler) as emitter:
+        with mgx.emitting.Emitter(captured, compiler) as emitter:
             most = emitter.fast_bytes()
             assert target.hardware.fast_bytes < most < 128 << 20
             hardware = target.hardware.replace(fast_bytes=most)
@@ -265,5 +265,5 @@ def test_fast_memory_for_plans():
                 emitter.capture.program, hardware, residences, plan.copies, plan.served_by
             )
             assert emitter.link(emitter.write(at_the_end, hardware)).executable
-            with pytest.raises(mgx.PlanRefusedError, match="rule 'space'"):
+            with pytest.raises(mgx.emitting.PlanRefusedError, match="rule 'space'"):
                 emitter.write(at_the_end)  # for the target's own hardware

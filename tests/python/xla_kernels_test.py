@@ -40,7 +40,7 @@ def test_kernel_that_takes_too_much_memory():
 
     params = pltpu.CompilerParams(vmem_limit_bytes=1 << 20)
     x = jax.ShapeDtypeStruct((1024, 1024), "float32")
-    with pytest.raises(mgx.CompilerRefusedError, match="vmem"):
+    with pytest.raises(mgx.compiler.CompilerRefusedError, match="vmem"):
         mgx.capture(
             lambda x: pl.pallas_call(kernel, out_shape=x, compiler_params=params)(x) @ x,
             x,

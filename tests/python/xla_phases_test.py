@@ -88,20 +88,20 @@ def test_options_reach_a_phase(compiler, module, optimized):
     assert PartialProgram.from_bytes(without[0]).program != (
         PartialProgram.from_bytes(optimized["opt_hlo"]).program
     )
-    with pytest.raises(mgx.CompilerRefusedError, match="No such compile option: 'nobody'"):
+    with pytest.raises(mgx.compiler.CompilerRefusedError, match="No such compile option: 'nobody'"):
         compiler.run_phase(PHASE_1, [program], {"nobody": "1"})
 
 
 def test_what_a_phase_cannot_take(compiler, optimized):
-    with pytest.raises(mgx.CompilerRefusedError, match='"phase0"'):
+    with pytest.raises(mgx.compiler.CompilerRefusedError, match='"phase0"'):
         compiler.run_phase("phase0", [optimized["opt_hlo"]])
-    with pytest.raises(mgx.CompilerRefusedError, match="RET_CHECK"):
+    with pytest.raises(mgx.compiler.CompilerRefusedError, match="RET_CHECK"):
         compiler.run_phase(PHASE_3, [optimized["opt_hlo"]])
     # Without buffers a check inside the compiler fails. The next job goes to another process.
     nowhere = dataclasses.replace(
         PartialProgram.from_bytes(optimized["buffer_assignment"]), program=b""
     )
-    with pytest.raises(mgx.CompilerEndedError, match=r"tpu_v5e ended by SIGABRT: "):
+    with pytest.raises(mgx.compiler.CompilerEndedError, match=r"tpu_v5e ended by SIGABRT: "):
         compiler.run_phase(
             PHASE_2A, [optimized["opt_hlo"], optimized["modified_comp_envs"], nowhere.to_bytes()]
         )

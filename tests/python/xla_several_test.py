@@ -45,7 +45,9 @@ def test_speed_up_without_links():
     assert speedup(report(100, 50), report(90, 50)) == pytest.approx(100 / 90)
     assert speedup(report(100, 60), report(90, 60)) == pytest.approx(40 / 30)
     assert speedup(report(100, 60), report(90, 60), cold=True) == pytest.approx(60 / 50)
-    assert speedup(report(100, 60), report(90, 60), part=mgx.WHOLE) == pytest.approx(100 / 90)
+    assert speedup(report(100, 60), report(90, 60), part=mgx.claims.WHOLE) == pytest.approx(
+        100 / 90
+    )
     assert speedup(report(100, 100), report(100, 100)) == 1.0
     # What kernels win doesn't count then, what they lose does.
     assert speedup(report(100, 10, 50), report(80, 10, 40)) == pytest.approx(40 / 30)

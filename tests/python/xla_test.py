@@ -100,7 +100,7 @@ def test_compiler_options_of_jit(compiler):
         "xla_other": "true",
     }
     assert compiler_options(layers) == compiler_options(jax.jit(layers)) == {}
-    with pytest.raises(mgx.CompilerRefusedError, match=r"No such compile option.*xla_"):
+    with pytest.raises(mgx.compiler.CompilerRefusedError, match=r"No such compile option.*xla_"):
         mgx.capture(optioned, *LAYERS, compiler=compiler)
     with pytest.raises(mg.InvalidInputError, match=r"JAX can't lower it: .*compiler_options"):
         mgx.capture(lambda *args: optioned(*args), *LAYERS, compiler=compiler)
@@ -209,7 +209,7 @@ def test_a_plan_that_breaks_a_rule(captured, compiler):
     residences["offset"] = 0
     wrong = mg.Plan.of(program, program.hardware, residences, plan.copies, plan.served_by)
     before = compiler.phases
-    with pytest.raises(mgx.PlanRefusedError, match=r"layers: .*rule 'space': residence"):
+    with pytest.raises(mgx.emitting.PlanRefusedError, match=r"layers: .*rule 'space': residence"):
         mgx.apply(captured, wrong, compiler)
     assert compiler.phases["phase3_linking"] == before["phase3_linking"]
 
@@ -253,7 +253,7 @@ def test_a_dump_is_captured(dump, captured, compiler, tmp_path):
     assert mgx.load_capture(tmp_path / "saved") == dumped
     with pytest.raises(mg.InvalidInputError, match="captured without its StableHLO module"):
         mgx.apply(dumped, dumped.xla_plan, compiler)
-    with pytest.raises(mg.MissingFileError, match="xla_dump_to"):
+    with pytest.raises(mg.errors.MissingFileError, match="xla_dump_to"):
         mgx.capture_dump(tmp_path / "empty", "tpu_v4i")
 
 

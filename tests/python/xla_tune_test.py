@@ -134,7 +134,7 @@ def test_what_a_plan_is_refused_for_is_learnt(captured_loop):
     class Refusing(mgx.Compiler):
         def run_phase(self, phase, programs, options=None, kept=False):
             if phase == "phase3_linking":
-                raise mgx.CompilerRefusedError("RET_CHECK: 'convolution_tanh_fusion.2'")
+                raise mgx.compiler.CompilerRefusedError("RET_CHECK: 'convolution_tanh_fusion.2'")
             return super().run_phase(phase, programs, options, kept)
 
     with Refusing(captured_loop.target, cache=None) as refusing:

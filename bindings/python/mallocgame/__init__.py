@@ -13,63 +13,38 @@ command line adds rich.
 
 from typing import TYPE_CHECKING
 
-from mallocgame import bounds, offsets, placement, records
+from mallocgame import (
+    actions,
+    bounds,
+    calibration,
+    errors,
+    files,
+    observation,
+    offsets,
+    placement,
+    records,
+)
 from mallocgame._core import (
-    COPY,
-    COPY_EARLY,
-    DROP,
-    EARLY,
-    LATE,
-    NOCOPY,
-    OBSERVATION_VERSION,
-    PRELOAD,
-    PRIORITY_RULES_VERSION,
-    RULES_VERSION,
-    SCHEDULE_RULES_VERSION,
-    SKIP,
-    SPLIT,
     Game,
-    GameLog,
     Hardware,
-    Observer,
     Plan,
-    PriceLaw,
     Program,
-    ProgramGraph,
-    ReplayVerdict,
     Report,
     SolveResult,
     State,
     Verdict,
-    action_returns,
     all_main_plan,
-    calibrated,
     simulate,
     solver_names,
     validate,
 )
 from mallocgame._levels import Level, levels
+from mallocgame._moved import moved
 from mallocgame._solve import solve
+from mallocgame.actions import Action, Mode
 from mallocgame.envs import registration
-from mallocgame.errors import (
-    FileAccessError,
-    GameOverError,
-    InvalidActionError,
-    InvalidInputError,
-    MallocGameError,
-    MissingExtraError,
-    MissingFileError,
-    how_to_install,
-)
-from mallocgame.files import (
-    load_log,
-    load_ordered_plan,
-    load_plan,
-    record,
-    replay,
-    save_log,
-    save_plan,
-)
+from mallocgame.errors import InvalidInputError, MallocGameError, how_to_install
+from mallocgame.files import load_log, load_plan, record, replay, save_log, save_plan
 from mallocgame.playables import FINE_GAME
 from mallocgame.programs import hardware, import_hlo, load_program, program_names, save_program
 
@@ -84,6 +59,15 @@ _GYMNASIUM = {
     "PlacementEnv": "mallocgame.envs.placement",
 }
 
+_MOVED = {
+    "actions": "RULES_VERSION PRIORITY_RULES_VERSION SCHEDULE_RULES_VERSION action_returns",
+    "actions.Action": "COPY COPY_EARLY DROP NOCOPY",
+    "actions.Mode": "EARLY LATE PRELOAD SKIP SPLIT",
+    "calibration": "PriceLaw calibrated",
+    "errors": "FileAccessError GameOverError InvalidActionError MissingExtraError MissingFileError",
+    "files": "GameLog ReplayVerdict load_ordered_plan",
+    "observation": "OBSERVATION_VERSION Observer ProgramGraph",
+}
 
 if TYPE_CHECKING:
     from mallocgame.envs.gym import MallocGameEnv as MallocGameEnv
@@ -93,7 +77,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> object:
     if name not in _GYMNASIUM:
-        raise AttributeError(f"module 'mallocgame' has no attribute {name!r}")
+        return moved(__name__, name, _MOVED)
     import importlib
 
     try:
@@ -105,52 +89,33 @@ def __getattr__(name: str) -> object:
 
 
 __all__ = [
-    "COPY",
-    "COPY_EARLY",
-    "DROP",
-    "EARLY",
     "FINE_GAME",
-    "LATE",
-    "NOCOPY",
-    "OBSERVATION_VERSION",
-    "PRELOAD",
-    "PRIORITY_RULES_VERSION",
-    "RULES_VERSION",
-    "SCHEDULE_RULES_VERSION",
-    "SKIP",
-    "SPLIT",
-    "FileAccessError",
+    "Action",
     "Game",
-    "GameLog",
-    "GameOverError",
     "Hardware",
-    "InvalidActionError",
     "InvalidInputError",
     "Level",
     "MallocGameError",
-    "MissingExtraError",
-    "MissingFileError",
-    "Observer",
+    "Mode",
     "Plan",
-    "PriceLaw",
     "Program",
-    "ProgramGraph",
-    "ReplayVerdict",
     "Report",
     "SolveResult",
     "State",
     "Verdict",
-    "action_returns",
+    "actions",
     "all_main_plan",
     "bounds",
-    "calibrated",
+    "calibration",
+    "errors",
+    "files",
     "hardware",
     "import_hlo",
     "levels",
     "load_log",
-    "load_ordered_plan",
     "load_plan",
     "load_program",
+    "observation",
     "offsets",
     "placement",
     "program_names",

@@ -24,6 +24,18 @@ from mallocgame._core import replay_log as _replay_log
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import decode, load_program, manifest, named
 
+__all__ = [
+    "GameLog",
+    "ReplayVerdict",
+    "load_log",
+    "load_ordered_plan",
+    "load_plan",
+    "record",
+    "replay",
+    "save_log",
+    "save_plan",
+]
+
 
 def save_plan(
     plan: Plan,

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from mallocgame import _arguments
 from mallocgame._core import (
+    OBSERVATION_VERSION,
+    Observer,
+    ProgramGraph,
     access_features,
     action_features,
     buffer_state_features,
@@ -20,7 +23,10 @@ from mallocgame._core import (
 
 __all__ = [
     "COMPACT",
+    "OBSERVATION_VERSION",
+    "Observer",
     "Part",
+    "ProgramGraph",
     "access_features",
     "action_features",
     "buffer_state_features",

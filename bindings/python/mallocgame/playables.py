@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from mallocgame import _arguments, programs
-from mallocgame._calibration import priced
 from mallocgame._core import Game, Hardware, Program
 from mallocgame._levels import MIN_BUFFER_BYTES, Level, find_level
+from mallocgame.calibration import priced
 from mallocgame.errors import InvalidInputError
 
 Playable = str | os.PathLike[str] | Program | Level | Game

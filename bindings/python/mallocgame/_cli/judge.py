@@ -30,7 +30,7 @@ def register(commands: parser.Commands) -> None:
 
 def _validate(options: argparse.Namespace) -> int:
     program, hardware = parser.problem_of(options)
-    ordered, plan, order = mg.load_ordered_plan(options.plan, program)
+    ordered, plan, order = mg.files.load_ordered_plan(options.plan, program)
     verdict = mg.validate(ordered, plan, hardware)
     report = mg.simulate(ordered, plan, hardware)
     xla = reference(program, hardware)
@@ -47,7 +47,7 @@ def _validate(options: argparse.Namespace) -> int:
 
 def _simulate(options: argparse.Namespace) -> int:
     program, hardware = parser.problem_of(options)
-    ordered, plan, order = mg.load_ordered_plan(options.plan, program)
+    ordered, plan, order = mg.files.load_ordered_plan(options.plan, program)
     report = mg.simulate(ordered, plan, hardware)
     verdict = mg.validate(ordered, plan, hardware)
     xla = reference(program, hardware)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mallocgame as mg
-from mallocgame._calibration import calibrated_if_possible
 from mallocgame._cli import console
+from mallocgame.calibration import calibrated_if_possible
 from mallocgame.experiments import Table
 
 Row = dict[str, Any]  # one JSON object

@@ -2,7 +2,6 @@
 
 import argparse
 
-from mallocgame._calibration import error_sentence
 from mallocgame._cli import console, parser, xla_tune
 from mallocgame._cli.rows import Row, plan_row, print_json, reference
 from mallocgame._cli.xla_shared import (
@@ -22,6 +21,7 @@ from mallocgame._cli.xla_shared import (
     unpriced_sentence,
 )
 from mallocgame._core import simulate, validate
+from mallocgame.calibration import error_sentence
 from mallocgame.files import load_ordered_plan, save_plan
 from mallocgame.programs import save_program
 from mallocgame.xla.captures import Capture, load_capture

@@ -5,10 +5,10 @@ import dataclasses
 import math
 import os
 
-from mallocgame._calibration import error_sentence
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import Reference, Row, assumed_row, assumed_sentences, plan_row, reference
 from mallocgame._core import Plan, Program, Report, simulate
+from mallocgame.calibration import error_sentence
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, capture_dump, is_capture, load_capture
 from mallocgame.xla.claims import WHOLE, Calibrated, calibrated_numbers, claimed_part, speedup

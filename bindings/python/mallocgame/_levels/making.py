@@ -174,7 +174,7 @@ def _make_program(draft: Draft) -> bytes | str:
 
 def _priced(captured: "mgx.Capture", seed: int, compiler: "mgx.Compiler") -> "mgx.Capture":
     """Has more placements priced, by plans that don't depend on how fast the machine is."""
-    from mallocgame.xla import Emitter, PlanRefusedError
+    from mallocgame.xla.emitting import Emitter, PlanRefusedError
 
     with Emitter(captured, compiler, jobs=1) as emitter:
         for number in range(_PLACEMENTS):

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mallocgame import _arguments
-from mallocgame._calibration import priced
 from mallocgame._core import Hardware, Program, import_modules, read_file, write_file
+from mallocgame.calibration import priced
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs.module_forms import Module, is_text, module_bytes, unpacked
 

@@ -9,65 +9,48 @@ simulated copies, not measurements on a chip.
     faster = mgx.jit(function, options="tuned")  # in place of jax.jit(function)
 """
 
-from mallocgame.errors import MissingExtraError
+from mallocgame._moved import moved
 from mallocgame.xla.captures import Capture, capture, capture_dump, capture_module, load_capture
-from mallocgame.xla.claims import PRICED, WHOLE, Calibrated
-from mallocgame.xla.compiler import (
-    DEFAULT_CACHE,
-    Compiler,
-    CompilerDeadlineError,
-    CompilerEndedError,
-    CompilerError,
-    CompilerLimitError,
-    CompilerRefusedError,
-)
-from mallocgame.xla.dumps import TunedModule, tune_dumps
-from mallocgame.xla.emitting import Emitter, PlanRefusedError, Written
+from mallocgame.xla.compiler import Compiler, CompilerError
+from mallocgame.xla.dumps import tune_dumps
 from mallocgame.xla.jitting import Jitted, NotTunedWarning, jit
 from mallocgame.xla.lowering import lower
 from mallocgame.xla.measuring import Measured, measure
-from mallocgame.xla.modules import Compiled
-from mallocgame.xla.phases import Crew, Lowered, Phases, Scheduled
 from mallocgame.xla.targets import TARGETS, Target, find_target
-from mallocgame.xla.tuned_folders import Key, TunedFolder, TunedProgram
-from mallocgame.xla.tuning import NOTE, Left, Tuned, apply, tune, tune_capture, what_is_left
-from mallocgame.xla.verifying import Check, Verified, verify
+from mallocgame.xla.tuned_folders import TunedFolder
+from mallocgame.xla.tuning import Tuned, apply, tune, tune_capture, what_is_left
+from mallocgame.xla.verifying import Verified, verify
+
+_MOVED = {
+    "claims": "PRICED WHOLE Calibrated",
+    "compiler": "DEFAULT_CACHE CompilerDeadlineError CompilerEndedError CompilerLimitError "
+    "CompilerRefusedError",
+    "dumps": "TunedModule",
+    "emitting": "Emitter PlanRefusedError Written",
+    "modules": "Compiled",
+    "phases": "Crew Lowered Phases Scheduled",
+    "tuned_folders": "Key TunedProgram",
+    "tuning": "NOTE Left",
+    "verifying": "Check",
+}
+
+
+def __getattr__(name: str) -> object:
+    return moved(__name__, name, _MOVED)
+
 
 __all__ = [
-    "DEFAULT_CACHE",
-    "NOTE",
-    "PRICED",
     "TARGETS",
-    "WHOLE",
-    "Calibrated",
     "Capture",
-    "Check",
-    "Compiled",
     "Compiler",
-    "CompilerDeadlineError",
-    "CompilerEndedError",
     "CompilerError",
-    "CompilerLimitError",
-    "CompilerRefusedError",
-    "Crew",
-    "Emitter",
     "Jitted",
-    "Key",
-    "Left",
-    "Lowered",
     "Measured",
-    "MissingExtraError",
     "NotTunedWarning",
-    "Phases",
-    "PlanRefusedError",
-    "Scheduled",
     "Target",
     "Tuned",
     "TunedFolder",
-    "TunedModule",
-    "TunedProgram",
     "Verified",
-    "Written",
     "apply",
     "capture",
     "capture_dump",

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mallocgame._calibration import calibrated_if_possible
 from mallocgame._core import Plan, Program, Report, simulate
+from mallocgame.calibration import calibrated_if_possible
 
 WHOLE = "the whole program"
 Order = Sequence[int] | NDArray[np.integer[Any]]  # of instructions, as Program.reordered takes it

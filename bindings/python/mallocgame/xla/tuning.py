@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallocgame import _arguments
-from mallocgame._calibration import calibrated_if_possible, priced
 from mallocgame._core import Game, Plan, Program, Report, simulate
 from mallocgame._solve import solve
 from mallocgame.bounds.bound import bound
+from mallocgame.calibration import calibrated_if_possible, priced
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, shared
 from mallocgame.xla.claims import (
