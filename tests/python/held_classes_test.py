@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import importlib
 import multiprocessing
+import operator
 import pathlib
 import pickle
 import warnings
@@ -75,7 +76,10 @@ def held_classes() -> set[type]:
     found = set()
     for module in filter(None, map(imported, MODULES)):
         public = [one for one in vars(module) if not one.startswith("_")]
-        for value in (getattr(module, one) for one in getattr(module, "__all__", public)):
+        names = list(getattr(module, "__all__", public))
+        for place, moved in getattr(module, "_MOVED", {}).items():
+            names += [f"{place}.{one}" for one in moved.split()]
+        for value in (operator.attrgetter(one)(module) for one in names):
             ours = isinstance(value, type) and value.__module__.startswith("mallocgame")
             if ours and not issubclass(value, BaseException) and value.__name__ not in NOT_HELD:
                 found.add(value)
@@ -115,6 +119,8 @@ def of_the_core() -> list:
     intervals = np.array([[0, 3, 5], [1, 4, 5]])
     maps = np.zeros((2, problem.num_nodes, 2), np.uint8)
     return [
+        mg.Action.COPY,
+        mg.Mode.LATE,
         program,
         program.hardware,
         mg.calibration.PriceLaw.of("tpu_v5e"),
@@ -194,35 +200,39 @@ def of_xla() -> list:
     prices = {"fusion": {("01", "1"): 5}}
     capture = xla.Capture(PROGRAM, target, None, b"before", b"assigned", versions, (b"1",), prices)
     part = PartialProgram(b"module", name="opt_hlo")
-    scheduled = xla.Scheduled({"opt_hlo": part})
-    lowered = xla.Lowered((b"code",), frozenset({"hash"}), {"fusion": "hash"}, {"fusion": 5})
-    written = xla.Written(program.xla_plan, program, scheduled, lowered, (lowered,), report)
+    scheduled = xla.phases.Scheduled({"opt_hlo": part})
+    lowered = xla.phases.Lowered((b"code",), frozenset({"hash"}), {"fusion": "hash"}, {"fusion": 5})
+    written = xla.emitting.Written(
+        program.xla_plan, program, scheduled, lowered, (lowered,), report
+    )
     tuned = xla.Tuned(capture, report, written, 2, ("refused",), 0.5)
-    key = xla.Key("module", Signature(1, ("f32[2]",), ("f32[2]",), (), ()), "tpu_v4i", versions, {})
+    key = xla.tuned_folders.Key(
+        "module", Signature(1, ("f32[2]",), ("f32[2]",), (), ()), "tpu_v4i", versions, {}
+    )
     found = [
         capture,
-        xla.Check("outputs", True, "all are XLA's"),
-        xla.Compiled(b"before", b"assigned", b"priced"),
+        xla.verifying.Check("outputs", True, "all are XLA's"),
+        xla.modules.Compiled(b"before", b"assigned", b"priced"),
         key,
-        xla.Left(capture, report, 5, 7),
+        xla.tuning.Left(capture, report, 5, 7),
         lowered,
         xla.Measured(np.ones(3), np.zeros(3), 1.0, 0.9, 1.1, "TPU"),
         scheduled,
         capture.target,
         tuned,
         xla.TunedFolder("folder"),
-        xla.TunedModule("module", 5, tuned),
-        xla.TunedProgram(pathlib.Path("file"), key, "sha", {"cost_ps": 5.0}),
-        xla.Verified((xla.Check("outputs", True, "all are XLA's"),)),
+        xla.dumps.TunedModule("module", 5, tuned),
+        xla.tuned_folders.TunedProgram(pathlib.Path("file"), key, "sha", {"cost_ps": 5.0}),
+        xla.Verified((xla.verifying.Check("outputs", True, "all are XLA's"),)),
         written,
-        xla.Calibrated(report, report, "the whole program"),
+        xla.claims.Calibrated(report, report, "the whole program"),
     ]
     if imported("jax") is not None:
         found += [decorated, xla.jit(plain, options="tuned", static_argnums=(1,))]
     try:
         compiler = xla.Compiler(target, seconds=7.0, cache=None)
-        found += [compiler, xla.Crew(compiler, jobs=2), xla.Phases(compiler)]
-    except xla.MissingExtraError:
+        found += [compiler, xla.phases.Crew(compiler, jobs=2), xla.phases.Phases(compiler)]
+    except mg.errors.MissingExtraError:
         NOT_HELD.update(("Compiler", "Crew", "Phases"))
     return found
 
@@ -270,7 +280,7 @@ def that_refuse() -> dict:
         mcts.search(2, 3): "make another",
         _core.Environment([one], {}, False, ["a"]): "MallocGameEnv",
         _core.EnvironmentBatch([one], 1, {}, "NextStep", False, 1): "VectorEnv",
-        object.__new__(imported("mallocgame.xla").Emitter): "make another of its capture",
+        object.__new__(imported("mallocgame.xla").emitting.Emitter): "make another of its capture",
     }
     if imported("mallocgame._agents") is not None:
         muzero, egrl = trainers()
