@@ -23,7 +23,6 @@ import collections
 import contextlib
 import functools
 import os
-import re
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -50,7 +49,6 @@ PROGRAMS = (
     "perceptron_001.tpu_v5e",
     "recurrent_002.tpu_v6e",
 )
-_NAMES = re.compile(r"'[^']*'|\b[0-9a-f]{32}\b|\d+(\.\d+)?")  # what differs between like refusals
 _NO_WORK = {"bitcast", "constant", "get-tuple-element", "parameter", "tuple"}
 
 
@@ -185,7 +183,7 @@ def _carried_out(emitter: mgx.emitting.Emitter, seed: list[int], game: str) -> d
         written = emitter.write(plan, order=order)
         executable = emitter.link(written).executable
     except mgx.CompilerError as error:
-        return row | {"refused": str(error)}
+        return row | {"refused": str(error), "rule": error.rule or type(error).__name__}
     before = mg.simulate(program, written.plan.rebased_on(program))
     row |= {"predicted_ps": before.latency_ps, "all_known": before.exact_ps == before.compute_ps}
     row["left_out"] = len(plan.copies) - len(written.plan.copies)
@@ -216,6 +214,7 @@ def print_table(every: dict[str, list[ex.Row]]) -> None:
     heads = ("plans", "linked", "accesses", "elsewhere", "copies", "otherwise", "all known")
     table = ex.Table(["program", *heads, "exact", "main memory"])
     causes: collections.Counter[str] = collections.Counter()
+    samples: dict[str, str] = {}
     for name, rows in every.items():
         linked = [row for row in rows if "refused" not in row]
         known = [row for row in linked if row["all_known"]]
@@ -232,15 +231,13 @@ def print_table(every: dict[str, list[ex.Row]]) -> None:
         shares = [row["main_bytes"] / row["own_main_bytes"] for row in linked if row.get("moved")]
         most = f"{max(shares):.3f}" if shares else "–"
         table.add(f"`{name}`", *(f"{cell:,}" for cell in cells), most)
-        causes.update(
-            _NAMES.sub("…", row["refused"].removeprefix(f"{name}: "))
-            for row in rows
-            if "refused" in row
-        )
+        refusals = [row for row in rows if "refused" in row]
+        causes.update(row["rule"] for row in refusals)
+        samples |= {row["rule"]: row["refused"] for row in refusals}
     print(table)
-    refused = ex.Table(["refused because", "plans"])
-    for cause, count in causes.most_common():
-        refused.add(" ".join(cause.split()).replace("|", chr(92) + "|"), count)
+    refused = ex.Table(["rule", "plans", "such as"])
+    for rule, count in causes.most_common():
+        refused.add(rule, count, " ".join(samples[rule].split()).replace("|", chr(92) + "|"))
     if causes:
         print(f"\n{refused}")
 

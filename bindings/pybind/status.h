@@ -1,16 +1,19 @@
-// The one place where an absl::Status becomes a Python exception. The classes themselves are
-// Python's (mallocgame/errors.py), because each has a built-in class beside MallocGameError as its
-// base.
+// The one place where an absl::Status becomes a Python exception, with the refusal that it carries.
+// The classes themselves are Python's (mallocgame/errors.py), because each has a built-in class
+// beside MallocGameError as its base.
 #ifndef MALLOCGAME_BINDINGS_PYBIND_STATUS_H_
 #define MALLOCGAME_BINDINGS_PYBIND_STATUS_H_
 
 #include <pybind11/pybind11.h>
 
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bindings/pybind/text.h"
+#include "mallocgame/base/refusal.h"
 
 namespace mallocgame::python {
 
@@ -37,7 +40,14 @@ inline const char* ExceptionName(const absl::Status& status, Subject subject) {
 [[noreturn]] inline void Raise(const absl::Status& status, Subject subject = Subject::kInput) {
   const auto type =
       pybind11::module_::import("mallocgame.errors").attr(ExceptionName(status, subject));
-  pybind11::set_error(type, Text(status.message()));
+  const pybind11::object error = type(Text(status.message()));
+  if (const Refusal refusal = RefusalOf(status); !refusal.rule.empty()) {
+    pybind11::list instructions, accesses;
+    for (const std::string& name : refusal.instructions) instructions.append(Text(name));
+    for (const int32_t access : refusal.accesses) accesses.append(access);
+    error.attr("about")(Text(refusal.rule), instructions, accesses, refusal.exceeded_bytes);
+  }
+  pybind11::set_error(type, error);
   throw pybind11::error_already_set();
 }
 

@@ -199,10 +199,10 @@ void AddBytes(const Program& program, const Plan& plan, Sums& sums) {
 }
 
 absl::Status TooMuch(const CostModel& cost_model) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("program '", cost_model.program().name(), "' on hardware '",
-                   cost_model.hardware().name, "': a total of the simulation exceeds ",
-                   std::numeric_limits<int64_t>::max(), " ps or bytes"));
+  return absl::OutOfRangeError(absl::StrCat("program '", cost_model.program().name(),
+                                            "' on hardware '", cost_model.hardware().name,
+                                            "': a total of the simulation exceeds ",
+                                            std::numeric_limits<int64_t>::max(), " ps or bytes"));
 }
 
 // Fills in the bytes resident at each tick; the bytes of a slice count from the begin of its own

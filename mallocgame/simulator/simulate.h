@@ -16,9 +16,9 @@
 
 namespace mallocgame {
 
-// `plan` must be well formed for the cost model's program and hardware (CheckWellFormed), and its
-// totals must fit 64 bits; else InvalidArgument. A plan that breaks other rules is simulated as it
-// stands.
+// `plan` must be well formed for the cost model's program and hardware (CheckWellFormed); else
+// InvalidArgument. A plan that breaks other rules is simulated as it stands. OutOfRange: its totals
+// don't fit 64 bits.
 absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan);
 
 }  // namespace mallocgame

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/replay/files.h"
 #include "tests/catch.h"
@@ -117,7 +118,7 @@ void RequireRefused(const Written& written, PhaseRule rule) {
   const absl::Status status = written.Check();
   INFO(status);
   REQUIRE(status.code() == absl::StatusCode::kInvalidArgument);
-  REQUIRE(absl::StartsWith(status.message(), absl::StrCat("rule ", PhaseRuleName(rule), ": ")));
+  REQUIRE(RefusalOf(status).rule == PhaseRuleName(rule));
 }
 
 TEST_CASE("phase check: the compiler's own assignments are accepted") {
@@ -222,6 +223,9 @@ TEST_CASE("phase check: each value has one buffer, of its size and memory, align
   }
   large.Place("copy-start.1", {0}).set_offset((int64_t{112} << 20) - 4096);
   RequireRefused(large, PhaseRule::kCapacity);
+  const Refusal refusal = RefusalOf(large.Check());
+  CHECK(refusal.instructions == std::vector<std::string>{"copy-start.1"});
+  CHECK(refusal.exceeded_bytes == large.Place("copy-start.1", {0}).size() - 4096);
 }
 
 TEST_CASE("phase check: slices and preloads lie where they must") {
@@ -328,10 +332,12 @@ TEST_CASE("phase check: of branches one runs, so what they make may share bytes"
   CHECK(check(used).ok());
   auto over = both;
   over["tl"] = 2;  // while yl still reads xl
-  CHECK(absl::StrContains(check(over).message(), "rule overlap"));
+  CHECK(RefusalOf(check(over)).rule == "overlap");
+  const std::vector<std::string> at_fault = RefusalOf(check(over)).instructions;
+  for (const std::string name : {"p", "tl", "yl"}) CHECK(absl::c_count(at_fault, name) > 0);
   over = both;
   over["c"] = 3;
-  CHECK(absl::StrContains(check(over).message(), "rule branch"));
+  CHECK(RefusalOf(check(over)).rule == "branch");
 }
 
 TEST_CASE("phase check: what one branch hands on may be written in another, and is no new value") {
@@ -352,9 +358,10 @@ TEST_CASE("phase check: what one branch hands on may be written in another, and 
   const std::map<std::string, int64_t> one = {{"p", 1}, {"yr", 1}, {"c", 1}};
   INFO(check(one, true));
   CHECK(check(one, true).ok());
-  CHECK(absl::StrContains(check({{"p", 2}, {"yr", 1}, {"c", 1}}, true).message(), "rule branch"));
+  CHECK(RefusalOf(check({{"p", 2}, {"yr", 1}, {"c", 1}}, true)).rule == "branch");
   // Both hand `p` on: `c` is its value, which has one logical buffer.
-  CHECK(absl::StrContains(check(one, false).message(), "rule buffer: 'c'"));
+  CHECK(RefusalOf(check(one, false)).rule == "buffer");
+  CHECK(RefusalOf(check(one, false)).instructions[0] == "c");
 }
 
 }  // namespace

@@ -141,45 +141,55 @@ def with_offsets(assignment: bytes, color: int, change: Change) -> bytes:
 
 @pytest.fixture(scope="module")
 def check(emitter, compiler):
-    """check(module, assignment[, hardware]) judges against what the first phase gives."""
+    """check(module, assignment[, hardware]) judges against what the first phase gives.
+
+    It returns the refusal; None: there is none.
+    """
     hardware = emitter.capture.target.hardware
     phases = mgx.phases.Phases(compiler, {"xla_msa_enable": "DISABLED"})
     original = phases.schedule(emitter.capture.module)
 
-    def judge(module: bytes, assignment: bytes, has: mg.Hardware = hardware) -> None:
-        check_phase_module(original.module, original.assignment, module, assignment, has)
+    def judge(module: bytes, assignment: bytes, has: mg.Hardware = hardware):
+        try:
+            check_phase_module(original.module, original.assignment, module, assignment, has)
+        except mg.InvalidInputError as refused:
+            return refused
 
     return judge
 
 
 def test_what_is_emitted_may_be_linked(check, written):
     scheduled = written.scheduled
-    check(scheduled.module, scheduled.assignment)
+    assert check(scheduled.module, scheduled.assignment) is None
     color = written.program.hardware.fast_memory_space
     same = with_offsets(scheduled.assignment, color, lambda _, offset: offset)
-    check(scheduled.module, same)
+    assert check(scheduled.module, same) is None
 
 
 @pytest.mark.parametrize(
-    ("rule", "change"),
+    ("rules", "change"),
     [
-        ("alignment", lambda _, offset: offset + 512),
-        ("capacity", lambda _, offset: offset + (1 << 30)),
-        ("overlap|slice-place", lambda *_: 0),
-        ("preload", lambda at, offset: offset + (at << 22)),
+        ({"alignment"}, lambda _, offset: offset + 512),
+        ({"capacity"}, lambda _, offset: offset + (1 << 30)),
+        ({"overlap", "slice-place"}, lambda *_: 0),
+        ({"preload"}, lambda at, offset: offset + (at << 22)),
     ],
 )
-def test_other_offsets(check, written, rule, change):
+def test_other_offsets(check, written, rules, change):
     color = written.program.hardware.fast_memory_space
     moved = with_offsets(written.scheduled.assignment, color, change)
-    with pytest.raises(mg.InvalidInputError, match=f"^rule ({rule}): "):
-        check(written.scheduled.module, moved)
+    refused = check(written.scheduled.module, moved)
+    assert refused.rule in rules and str(refused).startswith(f"rule {refused.rule}: ")
+    assert all(name.encode() in written.scheduled.module for name in refused.instructions)
 
 
 def test_less_fast_memory_than_is_used(check, written):
     less = written.program.hardware.replace(fast_bytes=4096)
-    with pytest.raises(mg.InvalidInputError, match=r"^rule capacity: "):
-        check(written.scheduled.module, written.scheduled.assignment, less)
+    refused = check(written.scheduled.module, written.scheduled.assignment, less)
+    assert refused.rule == "capacity" and len(refused.instructions) == 1
+    sizes = written.program.buffers["size_bytes"][written.plan.residences["buffer"]]
+    ends = written.plan.residences["offset"] + sizes
+    assert 0 < refused.exceeded_bytes <= ends.max() - 4096
 
 
 def test_the_buffers_of_another_plan(check, emitter, written):
@@ -188,8 +198,7 @@ def test_the_buffers_of_another_plan(check, emitter, written):
         (main.module, written.scheduled.assignment),
         (written.scheduled.module, main.assignment),
     ):
-        with pytest.raises(mg.InvalidInputError, match=r"^rule (buffer|color|memory-space): "):
-            check(module, assignment)
+        assert check(module, assignment).rule in ("buffer", "color", "memory-space")
 
 
 def test_another_computation(check, written):
@@ -200,13 +209,11 @@ def test_another_computation(check, written):
         message([(2, {b"min": b"minimum", b"sine": b"sine"}[after])]),
     )
     assert other != written.scheduled.module
-    with pytest.raises(mg.InvalidInputError, match=r"^rule computation: "):
-        check(other, written.scheduled.assignment)
+    assert check(other, written.scheduled.assignment).rule == "computation"
 
 
 def test_what_is_no_module(check, written):
-    with pytest.raises(mg.InvalidInputError, match=r"^rule readable: "):
-        check(b"\xff", written.scheduled.assignment)
+    assert check(b"\xff", written.scheduled.assignment).rule == "readable"
 
 
 # What the compiler makes of single instructions.
@@ -265,5 +272,6 @@ def test_fast_memory_for_plans():
                 emitter.capture.program, hardware, residences, plan.copies, plan.served_by
             )
             assert emitter.link(emitter.write(at_the_end, hardware)).executable
-            with pytest.raises(mgx.emitting.PlanRefusedError, match="rule 'space'"):
+            with pytest.raises(mgx.emitting.PlanRefusedError) as refused:
                 emitter.write(at_the_end)  # for the target's own hardware
+            assert refused.value.rule == "space"

@@ -3,9 +3,33 @@
 Each is a MallocGameError. Where Python has a class of its own for it, it is of that class too.
 """
 
+from collections.abc import Iterable
+from typing import Self
+
 
 class MallocGameError(Exception):
-    """The root of everything that mallocgame raises on purpose."""
+    """The root of everything that mallocgame raises on purpose.
+
+    The message is for people. The refusal of a plan, a module or an assignment has fields too, and
+    programs read those.
+    """
+
+    rule: str = ""  # the stable name of the rule that is broken; "": the error is about none
+    instructions: tuple[str, ...] = ()  # at fault, by their HLO names
+    accesses: tuple[int, ...] = ()  # at fault, of the program whose plan is refused
+    exceeded_bytes: int = 0  # by how many bytes a memory is too small
+
+    def about(
+        self,
+        rule: str,
+        instructions: Iterable[str] = (),
+        accesses: Iterable[int] = (),
+        exceeded_bytes: int = 0,
+    ) -> Self:
+        """Sets the fields of a refusal, and returns it."""
+        self.rule, self.instructions = rule, tuple(instructions)
+        self.accesses, self.exceeded_bytes = tuple(accesses), exceeded_bytes
+        return self
 
 
 class InvalidInputError(MallocGameError, ValueError):

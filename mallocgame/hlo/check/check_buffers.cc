@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/check/phase_reading.h"
 #include "mallocgame/hlo/check/phase_rules.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
@@ -40,18 +41,20 @@ class BufferChecker {
     if (written_.flow.Runs(positions_[p].instruction)) {
       const bool made = written_.flow.IsMade(p);
       if (placed && !made) {
-        return Refuse(PhaseRule::kBuffer, positions_.Name(p), " has a logical buffer at ",
-                      Where(placement), ", but is the value of ",
-                      positions_.Name(written_.flow.SourceOf(p)), "; only that may have one");
+        return Refuse(PhaseRule::kBuffer,
+                      {positions_.MakerOf(p), positions_.MakerOf(written_.flow.SourceOf(p))},
+                      positions_.Name(p), " has a logical buffer at ", Where(placement),
+                      ", but is the value of ", positions_.Name(written_.flow.SourceOf(p)),
+                      "; only that may have one");
       }
       if (!placed && made && (positions_[p].is_tuple || positions_[p].size_bytes > 0)) {
-        return Refuse(PhaseRule::kBuffer, positions_.Name(p),
+        return Refuse(PhaseRule::kBuffer, {positions_.MakerOf(p)}, positions_.Name(p),
                       " has no logical buffer; each value needs one");
       }
     } else if (const Placement* before = Before(p);
                placed != (before != nullptr && before->allocation != nullptr)) {
-      return Refuse(PhaseRule::kBuffer, positions_.Name(p), " has ", placed ? "a" : "no",
-                    " logical buffer, unlike in the original");
+      return Refuse(PhaseRule::kBuffer, {positions_.MakerOf(p)}, positions_.Name(p), " has ",
+                    placed ? "a" : "no", " logical buffer, unlike in the original");
     }
     return placed ? CheckPlacement(p, placement) : absl::OkStatus();
   }
@@ -82,27 +85,30 @@ class BufferChecker {
   absl::Status CheckPlacement(int32_t p, const Placement& placement) const {
     const Position& position = positions_[p];
     if (placement.color != position.memory_space) {
-      return Refuse(PhaseRule::kColor, positions_.Name(p), " has a logical buffer of colour ",
-                    placement.color, ", and its layout memory space ", position.memory_space,
-                    "; they must agree");
+      return Refuse(PhaseRule::kColor, {positions_.MakerOf(p)}, positions_.Name(p),
+                    " has a logical buffer of colour ", placement.color,
+                    ", and its layout memory space ", position.memory_space, "; they must agree");
     }
     if (!HasSize(p, placement.size)) {
-      return Refuse(PhaseRule::kSize, positions_.Name(p), " has a logical buffer of ",
-                    placement.size, " bytes, its shape needs ", position.size_bytes);
+      return Refuse(PhaseRule::kSize, {positions_.MakerOf(p)}, positions_.Name(p),
+                    " has a logical buffer of ", placement.size, " bytes, its shape needs ",
+                    position.size_bytes);
     }
     const BufferAllocationProto& allocation = *placement.allocation;
     const bool is_callers = allocation.is_entry_computation_parameter() ||
                             allocation.maybe_live_out() || allocation.is_constant();
     if (is_callers && placement.offset != 0) {
-      return Refuse(PhaseRule::kBuffer, positions_.Name(p), " lies at ", Where(placement),
+      return Refuse(PhaseRule::kBuffer, {positions_.MakerOf(p)}, positions_.Name(p), " lies at ",
+                    Where(placement),
                     "; parameters, results and constants begin where their allocation does");
     }
     if (const Placement* before = Before(p);
         !IsPacked(placement.color, hardware_) &&
         (before == nullptr || before->allocation == nullptr || before->color != placement.color ||
          before->allocation->index() != allocation.index() || before->offset != placement.offset)) {
-      return Refuse(PhaseRule::kBuffer, positions_.Name(p), " lies at ", Where(placement),
-                    " of memory ", placement.color, ", elsewhere than in the original");
+      return Refuse(PhaseRule::kBuffer, {positions_.MakerOf(p)}, positions_.Name(p), " lies at ",
+                    Where(placement), " of memory ", placement.color,
+                    ", elsewhere than in the original");
     }
     const bool fast = placement.color == hardware_.fast_memory_space;
     const int64_t alignment = fast                   ? hardware_.alignment_bytes
@@ -110,12 +116,16 @@ class BufferChecker {
                                                      : kSmallAlignment;
     // Slices end where tiles do, which may be smaller. Their place in the whole is another rule.
     if (placement.offset % alignment != 0 && !is_slice_[p]) {
-      return Refuse(PhaseRule::kAlignment, positions_.Name(p), " lies at ", Where(placement),
-                    "; its offset must be a multiple of ", alignment);
+      return Refuse(PhaseRule::kAlignment, {positions_.MakerOf(p)}, positions_.Name(p), " lies at ",
+                    Where(placement), "; its offset must be a multiple of ", alignment);
     }
     if (fast && placement.end() > hardware_.fast_bytes) {
-      return Refuse(PhaseRule::kCapacity, positions_.Name(p), " lies at ", Where(placement),
-                    "; fast memory has ", hardware_.fast_bytes, " bytes");
+      const absl::Status status =
+          Refuse(PhaseRule::kCapacity, {positions_.MakerOf(p)}, positions_.Name(p), " lies at ",
+                 Where(placement), "; fast memory has ", hardware_.fast_bytes, " bytes");
+      Refusal refusal = RefusalOf(status);
+      refusal.exceeded_bytes = placement.end() - hardware_.fast_bytes;
+      return Refused(refusal, status);
     }
     return absl::OkStatus();
   }

@@ -30,13 +30,13 @@ class ComputationChecker {
     const absl::flat_hash_set<int32_t> known = AllOf(original_, before_);
     for (int32_t i = 0; i < std::ssize(written_.instructions()); ++i) {
       if (after_.OfInstruction(i) == kNone || known.contains(after_.OfInstruction(i))) continue;
-      return Refuse(PhaseRule::kComputation, written_.Where(i),
+      return Refuse(PhaseRule::kComputation, {written_.NameOf(i)}, written_.Where(i),
                     " makes a value that the original does not make: ", Difference(i));
     }
     const absl::flat_hash_set<int32_t> made = AllOf(written_, after_);
     for (int32_t i = 0; i < std::ssize(original_.instructions()); ++i) {
       if (before_.OfInstruction(i) == kNone || made.contains(before_.OfInstruction(i))) continue;
-      return Refuse(PhaseRule::kComputation, original_.Where(i),
+      return Refuse(PhaseRule::kComputation, {original_.NameOf(i)}, original_.Where(i),
                     " of the original makes a value that the written module does not make");
     }
     return OtherResults();
@@ -83,12 +83,12 @@ class ComputationChecker {
         continue;
       for (int32_t k = 0; k < written_.instruction(root).array_count; ++k) {
         if (after_.OfArray(root, k) == before_.OfArray(*before, k)) continue;
-        return Refuse(PhaseRule::kComputation, "result ", k, " of computation '",
+        return Refuse(PhaseRule::kComputation, {}, "result ", k, " of computation '",
                       written_.computation(i).proto->name(),
                       "' is another value than in the original");
       }
     }
-    return Refuse(PhaseRule::kComputation,
+    return Refuse(PhaseRule::kComputation, {},
                   "an instruction runs more or less often than in the original, or instructions "
                   "with effects run in another order");
   }
@@ -109,7 +109,8 @@ class ComputationChecker {
         if (!before || place[*before] < place[*own] ||
             written_.instruction(*before).computation != written_.instruction(*own).computation)
           continue;
-        return Refuse(PhaseRule::kSchedule, written_.Where(*own), " runs before '",
+        return Refuse(PhaseRule::kSchedule, {written_.NameOf(*own), written_.NameOf(*before)},
+                      written_.Where(*own), " runs before '",
                       written_.instruction(*before).proto->name(),
                       "', which the original orders before it");
       }

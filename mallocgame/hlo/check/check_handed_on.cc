@@ -2,6 +2,7 @@
 // calls of every kind, in transfers, and where values are passed on.
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/check/phase_reading.h"
@@ -37,21 +38,27 @@ class HandedOnChecker {
   }
 
  private:
+  std::vector<std::string> Handing(int32_t i, int32_t a, int32_t b) const {
+    return {module_.NameOf(i), positions_.MakerOf(a), positions_.MakerOf(b)};
+  }
+
   // `a` and `b` are arrays, or tuples of as many.
   absl::Status Agree(int32_t i, PositionRange a, PositionRange b, bool spaces = true) const {
     if (a.count != b.count)
-      return Refuse(PhaseRule::kShape, module_.Where(i), ": ", positions_.Name(a.first), " and ",
-                    positions_.Name(b.first), " have other numbers of arrays");
+      return Refuse(PhaseRule::kShape, Handing(i, a.first, b.first), module_.Where(i), ": ",
+                    positions_.Name(a.first), " and ", positions_.Name(b.first),
+                    " have other numbers of arrays");
     for (int32_t k = 0; k < a.count; ++k) {
       const Position &x = positions_[a.first + k], &y = positions_[b.first + k];
       if (x.is_tuple != y.is_tuple ||
           (!x.is_tuple && WithoutSpace(*x.shape) != WithoutSpace(*y.shape))) {
-        return Refuse(PhaseRule::kShape, module_.Where(i), ": ", positions_.Name(a.first + k),
-                      " has another shape than ", positions_.Name(b.first + k),
-                      "; they must agree");
+        return Refuse(PhaseRule::kShape, Handing(i, a.first + k, b.first + k), module_.Where(i),
+                      ": ", positions_.Name(a.first + k), " has another shape than ",
+                      positions_.Name(b.first + k), "; they must agree");
       }
       if (spaces && x.memory_space != y.memory_space) {
-        return Refuse(PhaseRule::kMemorySpace, module_.Where(i), ": ", positions_.Name(a.first + k),
+        return Refuse(PhaseRule::kMemorySpace, Handing(i, a.first + k, b.first + k),
+                      module_.Where(i), ": ", positions_.Name(a.first + k),
                       " lies in memory space ", x.memory_space, ", and ",
                       positions_.Name(b.first + k), " in ", y.memory_space, "; they must agree");
       }
@@ -67,8 +74,9 @@ class HandedOnChecker {
     const std::vector<int32_t>& parameters = module_.computation(callee).parameters;
     const absl::Span<const int32_t> operands = module_.operands(i);
     if (parameters.size() != operands.size())
-      return Refuse(PhaseRule::kShape, module_.Where(i), ": it has ", operands.size(),
-                    " operands, and what it calls has ", parameters.size(), " parameters");
+      return Refuse(PhaseRule::kShape, {module_.NameOf(i)}, module_.Where(i), ": it has ",
+                    operands.size(), " operands, and what it calls has ", parameters.size(),
+                    " parameters");
     for (size_t k = first_operand; k < operands.size(); ++k)
       MG_RETURN_IF_ERROR(Agree(i, Of(operands[k]), Of(parameters[k])));
     return Agree(i, Of(i), Of(module_.computation(callee).root));
@@ -95,8 +103,9 @@ class HandedOnChecker {
     const Position &from = positions_[Of(module_.operands(i)[0]).first],
                    &to = positions_[Of(i).first];
     if (from.memory_space == to.memory_space) return absl::OkStatus();
-    return Refuse(PhaseRule::kMemorySpace, module_.Where(i), ": it lies in memory space ",
-                  to.memory_space, ", its operand in ", from.memory_space, "; they must agree");
+    return Refuse(PhaseRule::kMemorySpace, {module_.NameOf(i)}, module_.Where(i),
+                  ": it lies in memory space ", to.memory_space, ", its operand in ",
+                  from.memory_space, "; they must agree");
   }
 
   absl::Status CheckProgramShape(const Computation& computation) const {
@@ -104,11 +113,11 @@ class HandedOnChecker {
     const auto agree = [&](const ShapeProto& declared, int32_t i) {
       if (declared.SerializeAsString() == written_.proto(i).shape().SerializeAsString())
         return absl::OkStatus();
-      return Refuse(PhaseRule::kMemorySpace, module_.Where(i),
+      return Refuse(PhaseRule::kMemorySpace, {module_.NameOf(i)}, module_.Where(i),
                     ": the program shape of its computation has another shape or memory space");
     };
     if (shape.parameters_size() != std::ssize(computation.parameters))
-      return Refuse(PhaseRule::kShape, "computation '", computation.proto->name(), "': it has ",
+      return Refuse(PhaseRule::kShape, {}, "computation '", computation.proto->name(), "': it has ",
                     computation.parameters.size(), " parameters, its program shape ",
                     shape.parameters_size());
     for (int k = 0; k < shape.parameters_size(); ++k)

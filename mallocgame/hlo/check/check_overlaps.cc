@@ -215,8 +215,14 @@ class OverlapChecker {
   }
 
   absl::Status Overlap(const Value& a, const Value& b) const {
-    return Refuse(PhaseRule::kOverlap, Describe(a), ", shares bytes with ", Describe(b),
-                  "; values that live at one time must lie apart");
+    std::vector<std::string> instructions;
+    for (const Value* value : {&a, &b}) {
+      instructions.push_back(positions_.MakerOf(value->position));
+      for (const Tick tick : {value->lifetime.begin, value->lifetime.end})
+        instructions.push_back(module_.NameOf(InstructionAt(tick)));
+    }
+    return Refuse(PhaseRule::kOverlap, std::move(instructions), Describe(a), ", shares bytes with ",
+                  Describe(b), "; values that live at one time must lie apart");
   }
 
   const PhaseReading& written_;

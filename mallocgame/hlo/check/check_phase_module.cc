@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/check/phase_reading.h"
 #include "mallocgame/hlo/check/phase_rules.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
@@ -17,17 +17,19 @@ namespace hlo {
 absl::StatusOr<PhaseReading> PhaseReading::Read(const PhaseModule& phase, absl::string_view what) {
   absl::StatusOr<std::unique_ptr<const Module>> module = Module::Parse(phase.module, what);
   if (!module.ok()) {
-    const absl::string_view message = module.status().message();
-    return Refuse(absl::StrContains(message, "schedule of computation") ? PhaseRule::kSchedule
-                                                                        : PhaseRule::kReadable,
-                  message);
+    const Refusal refusal = RefusalOf(module.status());
+    const bool schedule = refusal.rule == kScheduleRule;
+    return Refuse(schedule ? PhaseRule::kSchedule : PhaseRule::kReadable, refusal.instructions,
+                  module.status().message());
   }
   if (const absl::Status known = CheckOpcodes(**module); !known.ok())
-    return Refuse(PhaseRule::kReadable, known.message());
+    return Refuse(PhaseRule::kReadable, RefusalOf(known).instructions, known.message());
   FlattenOptions options;
   options.requires_schedule = true;
   absl::StatusOr<Schedule> schedule = Flatten(**module, options);
-  if (!schedule.ok()) return Refuse(PhaseRule::kSchedule, schedule.status().message());
+  if (!schedule.ok())
+    return Refuse(PhaseRule::kSchedule, RefusalOf(schedule.status()).instructions,
+                  schedule.status().message());
   auto positions = std::make_unique<const Positions>(**module);
   MG_ASSIGN_OR_RETURN(ValueSources flow, ValueSources::Build(**module, *positions));
   MG_ASSIGN_OR_RETURN(Placements placements,

@@ -38,7 +38,7 @@ enum class PhaseRule : uint8_t {
   kSignature,    // parameters, results, donations and configuration are the original's
 };
 
-// A stable name for messages and tests, such as "loop-leaf".
+// A stable name, such as "loop-leaf".
 absl::string_view PhaseRuleName(PhaseRule rule);
 
 // Says whether `written` may be linked. `original` is what the compiler's first phase gives with
@@ -49,8 +49,9 @@ absl::string_view PhaseRuleName(PhaseRule rule);
 // loop's end; what it carries is kept while its condition runs. The offset of a value may be that
 // of another one that is read for the last time by the instruction that makes it.
 //
-// InvalidArgument: the message begins with "rule NAME: ", and tells the instructions, what was
-// found, and what is allowed. It is the first that is broken, in the order above.
+// InvalidArgument: the first rule that is broken, in the order above. The refusal carries its name,
+// the instructions at fault, and by how much fast memory is exceeded (base/refusal.h). The message
+// begins with "rule NAME: ", and tells what was found and what is allowed.
 absl::Status CheckPhaseModule(const PhaseModule& original, const PhaseModule& written,
                               const Hardware& hardware);
 

@@ -47,7 +47,8 @@ class PlaceChecker {
     const Placement &x = At(a), &y = At(b);
     if (x.allocation == nullptr || y.allocation == nullptr || x.SharesPlaceWith(y))
       return absl::OkStatus();
-    return Refuse(rule, module_.Where(i), ": ", positions_.Name(a), " lies at ", Where(x), ", and ",
+    return Refuse(rule, {module_.NameOf(i), positions_.MakerOf(a), positions_.MakerOf(b)},
+                  module_.Where(i), ": ", positions_.Name(a), " lies at ", Where(x), ", and ",
                   positions_.Name(b), " at ", Where(y), "; they must begin at one place");
   }
 
@@ -72,7 +73,8 @@ class PlaceChecker {
 
   absl::Status CheckInPlace(int32_t i) {
     absl::StatusOr<std::vector<InPlacePair>> pairs = in_place_.PairsOf(i);
-    if (!pairs.ok()) return Refuse(PhaseRule::kShape, pairs.status().message());
+    if (!pairs.ok())
+      return Refuse(PhaseRule::kShape, {module_.NameOf(i)}, pairs.status().message());
     for (const InPlacePair& pair : *pairs) {
       const int32_t operand = module_.operands(i)[pair.operand];
       MG_RETURN_IF_ERROR(SamePlace(PhaseRule::kInPlace,
@@ -94,16 +96,16 @@ class PlaceChecker {
     for (const int32_t slice : slices) {
       const Placement& part = At(positions_.Of(slice).first);
       if (part.allocation != whole.allocation || part.offset != offset) {
-        return Refuse(PhaseRule::kSlicePlace, module_.Where(i), ": '", written_.proto(slice).name(),
-                      "' lies at ",
+        return Refuse(PhaseRule::kSlicePlace, {module_.NameOf(i), module_.NameOf(slice)},
+                      module_.Where(i), ": '", written_.proto(slice).name(), "' lies at ",
                       part.allocation == nullptr ? std::string("no place") : Where(part),
                       "; of the whole at ", Where(whole), " it must begin at byte ", offset);
       }
       offset += part.size;
     }
     if (offset == whole.end()) return absl::OkStatus();
-    return Refuse(PhaseRule::kSlicePlace, module_.Where(i), ": its slices end at byte ", offset,
-                  ", and the whole lies at ", Where(whole));
+    return Refuse(PhaseRule::kSlicePlace, {module_.NameOf(i)}, module_.Where(i),
+                  ": its slices end at byte ", offset, ", and the whole lies at ", Where(whole));
   }
 
   // Where in its array a slice begins that a *-done hands on.
@@ -138,20 +140,22 @@ class PlaceChecker {
             ? positions_.Find(parameters[preload.parameter()], preload.index())
             : std::optional<int32_t>();
     if (!source)
-      return Refuse(PhaseRule::kPreload, "no entry parameter ", preload.parameter(), " to preload");
+      return Refuse(PhaseRule::kPreload, {}, "no entry parameter ", preload.parameter(),
+                    " to preload");
     for (const bool first : {true, false}) {
       const std::vector<int32_t> copies = CopiesOf(*source, first);
       // Without a copy for the next run, what the first one brought stays.
       if (!first && copies.empty()) return absl::OkStatus();
       if (copies.size() != 1) {
-        return Refuse(PhaseRule::kPreload, positions_.Name(*source), " is preloaded by ",
-                      copies.size(), first ? " copies" : " copies for the next run",
-                      "; allowed is one");
+        return Refuse(PhaseRule::kPreload, {positions_.MakerOf(*source)}, positions_.Name(*source),
+                      " is preloaded by ", copies.size(),
+                      first ? " copies" : " copies for the next run", "; allowed is one");
       }
       const Placement& placement = At(positions_.Of(copies[0]).first + 1);
       if (placement.allocation == nullptr || placement.offset == preload.offset()) continue;
-      return Refuse(PhaseRule::kPreload, module_.Where(copies[0]), " copies to ", Where(placement),
-                    "; the module preloads to byte ", preload.offset());
+      return Refuse(PhaseRule::kPreload, {module_.NameOf(copies[0])}, module_.Where(copies[0]),
+                    " copies to ", Where(placement), "; the module preloads to byte ",
+                    preload.offset());
     }
     return absl::OkStatus();
   }
@@ -174,9 +178,9 @@ class PlaceChecker {
       for (int32_t k = 0; range.ok() && k < range->count; ++k) {
         const Array& array = module_.arrays(of)[range->first + k];
         if (array.memory_space == pinned || array.size_bytes == 0 || IsElement(array)) continue;
-        return Refuse(PhaseRule::kPin, module_.Where(i), ": '", written_.proto(of).name(),
-                      "' lies in memory space ", array.memory_space, ", and the kernel pins it to ",
-                      pinned);
+        return Refuse(PhaseRule::kPin, {module_.NameOf(i), module_.NameOf(of)}, module_.Where(i),
+                      ": '", written_.proto(of).name(), "' lies in memory space ",
+                      array.memory_space, ", and the kernel pins it to ", pinned);
       }
     }
     return absl::OkStatus();

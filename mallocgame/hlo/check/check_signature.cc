@@ -58,19 +58,19 @@ bool Read(const std::string& bytes, Signature& signature) {
 absl::Status CheckSignature(const std::string& original, const std::string& written) {
   Signature before, after;
   if (!Read(original, before) || !Read(written, after))
-    return Refuse(PhaseRule::kReadable, "a module is no HloModuleProtoWithConfig");
+    return Refuse(PhaseRule::kReadable, {}, "a module is no HloModuleProtoWithConfig");
   if (before.entry != after.entry) {
-    return Refuse(PhaseRule::kSignature,
+    return Refuse(PhaseRule::kSignature, {},
                   "the entry's parameters or results have other shapes, layouts or memory spaces "
                   "than the original's");
   }
   if (before.module != after.module) {
-    return Refuse(PhaseRule::kSignature,
+    return Refuse(PhaseRule::kSignature, {},
                   "a field of the module beside its computations, schedule and preloads, such as "
                   "its donations or its device assignment, is not the original's");
   }
   if (before.config != after.config)
-    return Refuse(PhaseRule::kSignature, "the module's configuration is not the original's");
+    return Refuse(PhaseRule::kSignature, {}, "the module's configuration is not the original's");
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 // Order of execution, as far as Module does not see to it already.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/strip.h"
@@ -25,7 +26,8 @@ absl::Status CheckControl(const PhaseReading& written) {
       if (before && module.instruction(*before).computation == module.instruction(i).computation &&
           place[*before] < place[i])
         continue;
-      return Refuse(PhaseRule::kSchedule, module.Where(i), ": its control predecessor ",
+      return Refuse(PhaseRule::kSchedule, {module.NameOf(i)}, module.Where(i),
+                    ": its control predecessor ",
                     before ? absl::StrCat("'", written.proto(*before).name(), "'")
                            : absl::StrCat("of id ", id),
                     " does not come before it in its computation");
@@ -45,11 +47,14 @@ absl::Status CheckOneDone(const PhaseReading& written, int32_t start) {
     if (fits) return absl::OkStatus();
   }
   std::string found;
-  for (const int32_t user : users)
+  std::vector<std::string> names{written.module->NameOf(start)};
+  for (const int32_t user : users) {
     absl::StrAppend(&found, found.empty() ? "'" : "', '", written.proto(user).name());
-  return Refuse(PhaseRule::kTransfer, written.module->Where(start), " is used by ",
-                users.empty() ? "nothing" : absl::StrCat(found, "'"), "; it needs one ",
-                absl::StripSuffix(written.proto(start).opcode(), "start"),
+    names.push_back(written.proto(user).name());
+  }
+  return Refuse(PhaseRule::kTransfer, std::move(names), written.module->Where(start),
+                " is used by ", users.empty() ? "nothing" : absl::StrCat(found, "'"),
+                "; it needs one ", absl::StripSuffix(written.proto(start).opcode(), "start"),
                 "done, which alone may use it");
 }
 
@@ -62,8 +67,11 @@ absl::Status CheckTransfers(const PhaseReading& written) {
     const Opcode opcode = written.opcode(i);
     if (IsStart(opcode)) MG_RETURN_IF_ERROR(CheckOneDone(written, i));
     if (opcode == kCopyDone && written.opcode(written.module->operands(i)[0]) != kCopyStart) {
-      return Refuse(PhaseRule::kTransfer, written.module->Where(i), " ends no copy-start, but '",
-                    written.proto(written.module->operands(i)[0]).name(), "'");
+      return Refuse(
+          PhaseRule::kTransfer,
+          {written.module->NameOf(i), written.module->NameOf(written.module->operands(i)[0])},
+          written.module->Where(i), " ends no copy-start, but '",
+          written.proto(written.module->operands(i)[0]).name(), "'");
     }
   }
   return absl::OkStatus();

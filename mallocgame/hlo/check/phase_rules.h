@@ -2,15 +2,23 @@
 #ifndef MALLOCGAME_HLO_CHECK_PHASE_RULES_H_
 #define MALLOCGAME_HLO_CHECK_PHASE_RULES_H_
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/check/check_phase_module.h"
 
 namespace mallocgame::hlo {
 
+// `instructions` are the names of those at fault.
 template <class... Parts>
-absl::Status Refuse(PhaseRule rule, const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("rule ", PhaseRuleName(rule), ": ", parts...));
+absl::Status Refuse(PhaseRule rule, std::vector<std::string> instructions, const Parts&... parts) {
+  const absl::string_view name = PhaseRuleName(rule);
+  return Refused({.rule = std::string(name), .instructions = std::move(instructions)},
+                 absl::InvalidArgumentError(absl::StrCat("rule ", name, ": ", parts...)));
 }
 
 }  // namespace mallocgame::hlo

@@ -16,19 +16,19 @@ absl::StatusOr<Placements> Placements::Read(const Module& module, const Position
   Placements placements;
   placements.at_.resize(positions.size());
   if (!ParseMessage(buffer_assignment, *placements.proto_)) {
-    return Refuse(PhaseRule::kReadable, "the buffer assignment is no BufferAssignmentProto");
+    return Refuse(PhaseRule::kReadable, {}, "the buffer assignment is no BufferAssignmentProto");
   }
   const auto assigned = AssignedBuffers(*placements.proto_, module);
   if (!assigned.ok()) {
     return Refuse(absl::IsOutOfRange(assigned.status()) ? PhaseRule::kReadable : PhaseRule::kBuffer,
-                  assigned.status().message());
+                  {}, assigned.status().message());
   }
   for (const AssignedBuffer& one : *assigned) {
     const int32_t position =
         *positions.Find(one.instruction, one.buffer->defined_at().shape_index());
     Placement& placement = placements.at_[position];
     if (placement.allocation != nullptr) {
-      return Refuse(PhaseRule::kBuffer, positions.Name(position),
+      return Refuse(PhaseRule::kBuffer, {positions.MakerOf(position)}, positions.Name(position),
                     " is placed twice: ", Where(placement), ", and in allocation ",
                     one.allocation->index(), "; once is allowed");
     }
@@ -37,14 +37,15 @@ absl::StatusOr<Placements> Placements::Read(const Module& module, const Position
         placement.end() > one.allocation->size()) {
       return Refuse(
           one.allocation->color() != placement.color ? PhaseRule::kColor : PhaseRule::kSize,
-          positions.Name(position), " has a logical buffer of ", one.buffer->size(),
-          " bytes and colour ", placement.color, ", and lies at ", Where(placement), ", which has ",
-          one.allocation->size(), " bytes and colour ", one.allocation->color());
+          {positions.MakerOf(position)}, positions.Name(position), " has a logical buffer of ",
+          one.buffer->size(), " bytes and colour ", placement.color, ", and lies at ",
+          Where(placement), ", which has ", one.allocation->size(), " bytes and colour ",
+          one.allocation->color());
     }
   }
   const int buffers = placements.proto_->logical_buffers_size();
   if (std::ssize(*assigned) != buffers) {
-    return Refuse(PhaseRule::kBuffer, assigned->size(), " of ", buffers,
+    return Refuse(PhaseRule::kBuffer, {}, assigned->size(), " of ", buffers,
                   " logical buffers are in an allocation; all must be");
   }
   return placements;

@@ -57,6 +57,10 @@ int32_t Positions::OfArray(int32_t instruction, int32_t k) const {
   return of_array_[module_.instruction(instruction).first_array + k];
 }
 
+const std::string& Positions::MakerOf(int32_t position) const {
+  return module_.NameOf(positions_[position].instruction);
+}
+
 std::string Positions::Name(int32_t position) const {
   const int32_t i = positions_[position].instruction;
   std::vector<int64_t> index;

@@ -52,6 +52,8 @@ class Positions {
   // The position that holds the k-th array of an instruction.
   int32_t OfArray(int32_t instruction, int32_t k) const;
 
+  // The name of the instruction that has the position in its result.
+  const std::string& MakerOf(int32_t position) const;
   // "'name'{1,0}", for messages.
   std::string Name(int32_t position) const;
 

@@ -42,7 +42,7 @@ class ValueSources::Builder {
   }
 
   absl::Status Bad(int32_t i, absl::string_view what) const {
-    return Refuse(PhaseRule::kShape, module_.Where(i), ": ", what);
+    return Refuse(PhaseRule::kShape, {module_.NameOf(i)}, module_.Where(i), ": ", what);
   }
 
   void Make(int32_t i) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/module/async_chains.h"
 #include "mallocgame/hlo/module/buffer_assignment.h"
 #include "mallocgame/hlo/module/dataflow.h"
@@ -21,11 +22,11 @@ absl::StatusOr<AssignedModule> AssignedModule::Read(const Module& before, const 
   AssignedModule assigned;
   MG_ASSIGN_OR_RETURN(assigned.module_, Module::Parse(bytes, "assigned module"));
   if (!assigned.module_->proto().has_buffer_assignment()) {
-    return absl::InvalidArgumentError("assigned module: it has no buffer_assignment");
+    return Refused({.rule = "readable"},
+                   absl::InvalidArgumentError("assigned module: it has no buffer_assignment"));
   }
   const absl::Status status = CheckFastMemorySpace(*assigned.module_, hardware.fast_memory_space);
-  if (!status.ok())
-    return absl::InvalidArgumentError(absl::StrCat("assigned module: ", status.message()));
+  if (!status.ok()) return Prefixed("assigned module", status);
   MG_ASSIGN_OR_RETURN(const Schedule own, Flatten(*assigned.module_));
   MG_RETURN_IF_ERROR(assigned.Match(before, schedule));
   MG_RETURN_IF_ERROR(assigned.BuildPlaces(own, hardware));
@@ -85,9 +86,10 @@ absl::Status AssignedModule::Match(const Module& before, const Schedule& schedul
     bool same = a.size() == b.size() && same_arrays(entry.instruction, own);
     for (size_t k = 0; same && k < a.size(); ++k) same = same_arrays(a[k], b[k]);
     if (!same) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("assigned module: ", module_->Where(own),
-                       " has other operands or results than before assignment"));
+      return Refused({.rule = "other-program", .instructions = {module_->NameOf(own)}},
+                     absl::InvalidArgumentError(
+                         absl::StrCat("assigned module: ", module_->Where(own),
+                                      " has other operands or results than before assignment")));
     }
   }
   for (const int32_t i : unmatched) MatchCopy(before, i);
@@ -144,8 +146,8 @@ absl::Status AssignedModule::ReadOffsets(int64_t color) {
   range_of_.resize(module_->array_count());
   const auto assigned = AssignedBuffers(module_->proto().buffer_assignment(), *module_, color);
   if (!assigned.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("assigned module: ", assigned.status().message()));
+    return Refused({.rule = "readable"}, absl::InvalidArgumentError(absl::StrCat(
+                                             "assigned module: ", assigned.status().message())));
   }
   for (const AssignedBuffer& one : *assigned) {
     if (one.array != kNone) range_of_[one.array] = {one.offset, one.offset + one.size};
@@ -217,8 +219,9 @@ absl::Status AssignedModule::ReadTransfers(const Schedule& before, const Schedul
     const int32_t i = own.ticks[t].instruction;
     if (!IsTransfer(i)) continue;
     if (done[i] == kNone) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("assigned module: ", module_->Where(i), " is never done"));
+      return Refused({.rule = "transfer", .instructions = {module_->NameOf(i)}},
+                     absl::InvalidArgumentError(
+                         absl::StrCat("assigned module: ", module_->Where(i), " is never done")));
     }
     Transfer window;
     window.begin = next_[t];
@@ -243,8 +246,9 @@ absl::Status AssignedModule::AddTransfer(int32_t start, const Transfer& window) 
   MG_ASSIGN_OR_RETURN(const Module::ArrayRange result, module_->SubShape(start, {copies ? 0 : 1}));
   if (result.count != 1 || module_->operands(start).size() != 1 ||
       PlacesOf(module_->operands(start)[0]).size() != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("assigned module: ", module_->Where(start), " transfers a tuple"));
+    return Refused({.rule = "transfer", .instructions = {module_->NameOf(start)}},
+                   absl::InvalidArgumentError(absl::StrCat(
+                       "assigned module: ", module_->Where(start), " transfers a tuple")));
   }
   const int32_t array = result.first;
   Transfer transfer = window;
@@ -265,9 +269,10 @@ absl::Status AssignedModule::AddTransfer(int32_t start, const Transfer& window) 
     transfer.part_end += transfer.part_begin;
   }
   if (transfer.part_end > place.size_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("assigned module: ", module_->Where(start),
-                                                   " fills bytes ", transfer.part_begin, " to ",
-                                                   transfer.part_end, " of ", place.size_bytes));
+    return Refused({.rule = "transfer", .instructions = {module_->NameOf(start)}},
+                   absl::InvalidArgumentError(absl::StrCat(
+                       "assigned module: ", module_->Where(start), " fills bytes ",
+                       transfer.part_begin, " to ", transfer.part_end, " of ", place.size_bytes)));
   }
   transfers_.push_back(transfer);
   return absl::OkStatus();

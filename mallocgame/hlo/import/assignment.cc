@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/import/accesses.h"
 #include "mallocgame/hlo/import/import.h"
 #include "mallocgame/hlo/import/overlaps.h"
@@ -125,8 +126,9 @@ absl::Status PlanReader::PlaceAccesses(Tick t) {
   const std::optional<int32_t> own = assigned_.Counterpart(entry.instruction);
   if (!own) {
     if (IsPlainCopy(before_, entry.instruction)) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("assigned module: no instruction '", program_.instruction(t).name, "'"));
+    return Refused({.rule = "other-program", .instructions = {program_.instruction(t).name}},
+                   absl::InvalidArgumentError(absl::StrCat("assigned module: no instruction '",
+                                                           program_.instruction(t).name, "'")));
   }
   for (size_t slot = 0; slot < accesses.size(); ++slot) {
     std::optional<int32_t> found;
@@ -176,9 +178,10 @@ absl::Status PlanReader::CantTell(const Transfer& transfer, absl::string_view wh
                                  : absl::StrCat("buffer '", NameOf(BufferId(buffer)), "'");
     return absl::StrCat(name, place(p).fast ? " in fast memory" : " in main memory");
   };
-  return absl::InvalidArgumentError(absl::StrCat("assigned module: the transfer before tick ",
-                                                 transfer.begin, " from ", describe(transfer.from),
-                                                 " to ", describe(transfer.to), ": ", what));
+  return Refused({.rule = "transfer"},
+                 absl::InvalidArgumentError(absl::StrCat(
+                     "assigned module: the transfer before tick ", transfer.begin, " from ",
+                     describe(transfer.from), " to ", describe(transfer.to), ": ", what)));
 }
 
 // Stretches the residence of a place so that it covers [begin, end).
@@ -197,10 +200,12 @@ absl::Status PlanReader::CheckCapacity() const {
     const std::string name = buffer_of_[p] == kNone
                                  ? "something unknown"
                                  : absl::StrCat("buffer '", NameOf(BufferId(buffer_of_[p])), "'");
-    return absl::InvalidArgumentError(absl::StrCat(
-        "assigned module: ", name, " has bytes ", *here.offset, " to ", here.end_offset,
-        " of fast memory; hardware '", hardware_.name, "' has ", hardware_.fast_bytes,
-        ", so it was compiled for another chip or with other options"));
+    return Refused(
+        {.rule = "capacity", .exceeded_bytes = here.end_offset - hardware_.fast_bytes},
+        absl::InvalidArgumentError(absl::StrCat(
+            "assigned module: ", name, " has bytes ", *here.offset, " to ", here.end_offset,
+            " of fast memory; hardware '", hardware_.name, "' has ", hardware_.fast_bytes,
+            ", so it was compiled for another chip or with other options")));
   }
   return absl::OkStatus();
 }
@@ -224,18 +229,21 @@ absl::Status PlanReader::AddResidences() {
     int32_t& residence = residence_of_[p];
     if (residence == kNone) {
       if (!place(p).offset) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "assigned module: the buffer assignment gives no offset in fast memory to buffer '",
-            NameOf(access.buffer), "'"));
+        return Refused(
+            {.rule = "buffer", .accesses = {static_cast<int32_t>(a)}},
+            absl::InvalidArgumentError(absl::StrCat(
+                "assigned module: the buffer assignment gives no offset in fast memory to buffer '",
+                NameOf(access.buffer), "'")));
       }
       residence = static_cast<int32_t>(plan_.residences.size());
       plan_.residences.push_back({access.buffer, *place(p).offset, program_.ticks(), 0});
     }
     const BufferId there = plan_.residences[residence].buffer;
     if (there != access.buffer) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("assigned module: buffers '", NameOf(access.buffer), "' and '",
-                       NameOf(there), "' share one place in fast memory"));
+      return Refused({.rule = "overlap", .accesses = {static_cast<int32_t>(a)}},
+                     absl::InvalidArgumentError(absl::StrCat(
+                         "assigned module: buffers '", NameOf(access.buffer), "' and '",
+                         NameOf(there), "' share one place in fast memory")));
     }
     plan_.served_by[a] = ResidenceId(residence);
     // The transfer that replaces a plain copy may take place later than that copy did.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/module/collective_steps.h"
 #include "mallocgame/hlo/module/dataflow.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
@@ -200,8 +201,9 @@ absl::Status CheckMadeOf(const Program& program, const Module& module, const Sch
            buffers[b].size_bytes == table.buffers[b].size_bytes;
   }
   if (same) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("program '", program.name(), "' was not made of this module"));
+  return Refused({.rule = "other-program"},
+                 absl::InvalidArgumentError(
+                     absl::StrCat("program '", program.name(), "' was not made of this module")));
 }
 
 }  // namespace mallocgame::hlo

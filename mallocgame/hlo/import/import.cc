@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/import/accesses.h"
 #include "mallocgame/hlo/import/buffers.h"
 #include "mallocgame/hlo/import/cost_import.h"
@@ -33,8 +34,7 @@ absl::StatusOr<int64_t> ArgumentBytes(const hlo::Module& module) {
     const absl::StatusOr<int64_t> bytes =
         hlo::UnpaddedBytes(module.instruction(parameter).proto->shape(), hlo::kMaxArrayBytes);
     if (!bytes.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(module.Where(parameter), ": ", bytes.status().message()));
+      return module.InvalidAt(parameter, bytes.status().message());
     }
     sum += *bytes;
   }
@@ -71,7 +71,7 @@ void KeepResultsInMain(const hlo::Module& module, const hlo::Schedule& schedule,
 
 absl::Status InModule(const absl::Status& status) {
   if (status.ok()) return status;
-  return absl::InvalidArgumentError(absl::StrCat("module: ", status.message()));
+  return Prefixed("module", status);
 }
 
 // What kernels pin to fast memory has its place for the order of the module. Whether it has one in

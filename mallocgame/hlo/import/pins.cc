@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/cost/kernels.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/memory_spaces.h"
@@ -79,14 +80,14 @@ class Pinner {
       if (access != nullptr && (access->pin == Pin::kNone || access->pin == where)) {
         access->pin = where;
       } else if (access != nullptr) {
-        status = absl::InvalidArgumentError(absl::StrCat(
-            module_.Where(i), ": ", what, " is pinned to main memory and to fast memory"));
+        status = module_.InvalidAt(
+            i, absl::StrCat(what, " is pinned to main memory and to fast memory"));
       } else if (const std::string& why = data_.buffers[buffer].ineligible_because;
                  where == Pin::kFast && !why.empty() && why != "effective scalar" &&
                  why != "other memory space") {
-        status = absl::InvalidArgumentError(
-            absl::StrCat(module_.Where(i), ": ", what,
-                         " is pinned to fast memory, and no plan can have it there: ", why));
+        status = module_.InvalidAt(
+            i,
+            absl::StrCat(what, " is pinned to fast memory, and no plan can have it there: ", why));
       }
     };
     ForEachArray(module_, i, [&](int32_t array, const Array& of) {
@@ -204,12 +205,15 @@ absl::Status CheckBeforeAssignment(const Module& module, const Schedule& schedul
     }
   }
   if (count == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "it is from after memory space assignment: ", count, " of its arrays lie in fast memory, S(",
-      fast_memory_space, "), first that of ", module.Where(first),
-      ". Wanted is the module from before, which XLA dumps as "
-      "*.after_optimizations_before_buffer_assignment.hlo.pb; this one may go with it as the "
-      "assigned module"));
+  return Refused(
+      {.rule = "assigned", .instructions = {module.NameOf(first)}},
+      absl::InvalidArgumentError(absl::StrCat(
+          "it is from after memory space assignment: ", count,
+          " of its arrays lie in fast memory, S(", fast_memory_space, "), first that of ",
+          module.Where(first),
+          ". Wanted is the module from before, which XLA dumps as "
+          "*.after_optimizations_before_buffer_assignment.hlo.pb; this one may go with it as the "
+          "assigned module")));
 }
 
 absl::Status PinAccesses(const Module& module, const Schedule& schedule,

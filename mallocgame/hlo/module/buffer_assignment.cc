@@ -6,10 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 
 namespace mallocgame::hlo {
 namespace {
+
+absl::Status Unreadable(absl::Status status) {
+  return Refused({.rule = "readable"}, std::move(status));
+}
 
 absl::StatusOr<int32_t> InstructionOf(const LogicalBufferProto& buffer, const Module& module) {
   const LogicalBufferProto::Location& at = buffer.defined_at();
@@ -17,9 +22,9 @@ absl::StatusOr<int32_t> InstructionOf(const LogicalBufferProto& buffer, const Mo
                                        ? module.FindById(at.instruction_id())
                                        : module.FindByName(at.instruction_name());
   if (i && module.SubShape(*i, at.shape_index()).ok()) return *i;
-  return absl::InvalidArgumentError(
+  return Unreadable(absl::InvalidArgumentError(
       absl::StrCat("logical buffer ", buffer.id(), " is of instruction ", at.instruction_id(),
-                   " at {", absl::StrJoin(at.shape_index(), ","), "}, which the module has not"));
+                   " at {", absl::StrJoin(at.shape_index(), ","), "}, which the module has not")));
 }
 
 }  // namespace
@@ -39,8 +44,8 @@ absl::StatusOr<std::vector<AssignedBuffer>> AssignedBuffers(const BufferAssignme
   absl::flat_hash_map<int64_t, const LogicalBufferProto*> buffers;
   for (const LogicalBufferProto& buffer : assignment.logical_buffers()) {
     if (!buffers.emplace(buffer.id(), &buffer).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("two logical buffers have the id ", buffer.id()));
+      return Unreadable(absl::InvalidArgumentError(
+          absl::StrCat("two logical buffers have the id ", buffer.id())));
     }
   }
   std::vector<AssignedBuffer> all;
@@ -51,15 +56,15 @@ absl::StatusOr<std::vector<AssignedBuffer>> AssignedBuffers(const BufferAssignme
            {std::pair("offset", assigned.offset()), std::pair("size", assigned.size()),
             std::pair("size", allocation.size())}) {
         if (value >= 0 && value <= kMaxArrayBytes) continue;
-        return absl::OutOfRangeError(absl::StrCat("buffer allocation ", allocation.index(), " has ",
-                                                  what, " ", value, "; allowed are 0 to ",
-                                                  kMaxArrayBytes));
+        return Unreadable(absl::OutOfRangeError(
+            absl::StrCat("buffer allocation ", allocation.index(), " has ", what, " ", value,
+                         "; allowed are 0 to ", kMaxArrayBytes)));
       }
       const auto found = buffers.find(assigned.logical_buffer_id());
       if (found == buffers.end()) {
-        return absl::InvalidArgumentError(
+        return Unreadable(absl::InvalidArgumentError(
             absl::StrCat("buffer allocation ", allocation.index(), " holds logical buffer ",
-                         assigned.logical_buffer_id(), ", which there is none of"));
+                         assigned.logical_buffer_id(), ", which there is none of")));
       }
       MG_ASSIGN_OR_RETURN(const int32_t i, InstructionOf(*found->second, module));
       MG_ASSIGN_OR_RETURN(const int32_t array,

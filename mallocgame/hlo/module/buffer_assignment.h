@@ -29,9 +29,9 @@ struct AssignedBuffer {
 absl::StatusOr<int32_t> ArrayAt(const Module& module, int32_t instruction,
                                 absl::Span<const int64_t> index);
 
-// In the order of allocations, of one memory only if `color` is given. InvalidArgument: two logical
-// buffers have one id, or one is of nothing in the module, or there is none of an id. OutOfRange: a
-// size or an offset is negative, or above kMaxArrayBytes.
+// In the order of allocations, of one memory only if `color` is given. An error is a refusal by
+// "readable". InvalidArgument: two logical buffers have one id, or one is of nothing in the module,
+// or there is none of an id. OutOfRange: a size or an offset is negative, or above kMaxArrayBytes.
 absl::StatusOr<std::vector<AssignedBuffer>> AssignedBuffers(
     const BufferAssignmentProto& assignment, const Module& module,
     std::optional<int64_t> color = std::nullopt);

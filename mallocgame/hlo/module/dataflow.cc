@@ -5,9 +5,10 @@
 #include <numeric>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/in_place.h"
 #include "mallocgame/hlo/module/value_edges.h"
@@ -64,8 +65,11 @@ class Closure {
 
   absl::Status VisitNamed(int32_t i) {
     absl::Status status = Visit(i);
-    if (status.ok() || absl::StrContains(status.message(), module_.Where(i))) return status;
-    return absl::InvalidArgumentError(absl::StrCat(module_.Where(i), ": ", status.message()));
+    if (status.ok()) return status;
+    Refusal refusal = RefusalOf(status);
+    if (absl::c_linear_search(refusal.instructions, module_.NameOf(i))) return status;
+    refusal.instructions.push_back(module_.NameOf(i));
+    return Refused(refusal, Prefixed(module_.Where(i), status));
   }
 
   // What an asynchronous instruction wraps is not on the time axis, but says which of its arguments

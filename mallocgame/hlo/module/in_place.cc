@@ -52,17 +52,16 @@ absl::Status InPlaceFinder::AddDeclared(int32_t i, Pairs& pairs) const {
   const absl::Span<const int32_t> operands = module_.operands(i);
   for (const auto& alias : module_.instruction(i).proto->output_operand_aliasing()) {
     if (alias.operand_index() < 0 || alias.operand_index() >= std::ssize(operands)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          module_.Where(i), ": aliases operand ", alias.operand_index(), " of ", operands.size()));
+      return module_.InvalidAt(
+          i, absl::StrCat("aliases operand ", alias.operand_index(), " of ", operands.size()));
     }
     const auto operand = static_cast<int32_t>(alias.operand_index());
     MG_ASSIGN_OR_RETURN(const Range output, module_.SubShape(i, alias.output_shape_index()));
     MG_ASSIGN_OR_RETURN(const Range input,
                         module_.SubShape(operands[operand], alias.operand_shape_index()));
     if (output.count != input.count) {
-      return absl::InvalidArgumentError(absl::StrCat(module_.Where(i), ": aliases an output of ",
-                                                     output.count, " arrays with an operand of ",
-                                                     input.count));
+      return module_.InvalidAt(i, absl::StrCat("aliases an output of ", output.count,
+                                               " arrays with an operand of ", input.count));
     }
     for (int32_t k = 0; k < output.count; ++k)
       pairs.push_back({operand, input.first + k, output.first + k});

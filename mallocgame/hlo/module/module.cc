@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "google/protobuf/arena.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/base/utf8.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/hlo/module/call_graph.h"
@@ -27,8 +28,9 @@ constexpr size_t kMaxArrays = size_t{1} << 22;
 // bounds the work of later passes: many uses of large tuples add up
 constexpr size_t kMaxOperandArrays = size_t{1} << 28;
 
-absl::Status Invalid(absl::string_view where, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(where, ": ", what));
+absl::Status Invalid(absl::string_view where, absl::string_view what,
+                     const Refusal& refusal = {.rule = "readable"}) {
+  return Refused(refusal, absl::InvalidArgumentError(absl::StrCat(where, ": ", what)));
 }
 
 int32_t Size(size_t n) { return static_cast<int32_t>(n); }
@@ -56,12 +58,12 @@ absl::StatusOr<std::unique_ptr<const Module>> Module::Parse(absl::string_view by
   const absl::StatusOr<HloProto*> proto = ParseAnyForm(bytes, *arena);
   if (!proto.ok()) return Invalid(what, proto.status().message());
   std::unique_ptr<Module> module(new Module(std::move(arena), *proto));
-  if (absl::Status status = module->Index(); !status.ok()) return Invalid(what, status.message());
+  if (absl::Status status = module->Index(); !status.ok()) return Prefixed(what, status);
   const absl::StatusOr<bool> changed = FlattenCallGraph(*module, *(*proto)->mutable_hlo_module());
-  if (!changed.ok()) return Invalid(what, changed.status().message());
+  if (!changed.ok()) return Prefixed(what, changed.status());
   if (*changed) {
     module.reset(new Module(std::move(module->arena_), *proto));
-    if (absl::Status status = module->Index(); !status.ok()) return Invalid(what, status.message());
+    if (absl::Status status = module->Index(); !status.ok()) return Prefixed(what, status);
   }
   return module;
 }
@@ -144,32 +146,31 @@ absl::Status Module::AddInstruction(const HloInstructionProto& proto, int32_t co
   for (const int64_t id : proto.operand_ids()) {
     const auto operand = by_id_.find(id);
     if (operand == by_id_.end() || operand->second < computation.first_instruction) {
-      return Invalid(Where(index), absl::StrCat("operand id ", id,
-                                                " is no instruction of its computation before it"));
+      return InvalidAt(index, absl::StrCat("operand id ", id,
+                                           " is no instruction of its computation before it"));
     }
     operands_.push_back(operand->second);
     operand_arrays_ += this->instruction(operand->second).array_count;
   }
   if (operand_arrays_ > kMaxOperandArrays) {
-    return Invalid(Where(index),
-                   absl::StrCat("operands of more than ", kMaxOperandArrays, " arrays up to here"));
+    return InvalidAt(
+        index, absl::StrCat("operands of more than ", kMaxOperandArrays, " arrays up to here"));
   }
   int32_t& depth = depth_[computation_index];
   for (const int64_t id : proto.called_computation_ids()) {
     const auto called = computation_by_id_.find(id);
     if (called == computation_by_id_.end()) {
-      return Invalid(Where(index), absl::StrCat("called computation id ", id,
-                                                " is no computation before its own"));
+      return InvalidAt(
+          index, absl::StrCat("called computation id ", id, " is no computation before its own"));
     }
     called_.push_back(called->second);
     depth = std::max(depth, depth_[called->second] + 1);
   }
   if (depth > kMaxCallDepth) {
-    return Invalid(Where(index),
-                   absl::StrCat("computations nest more than ", kMaxCallDepth, " deep"));
+    return InvalidAt(index, absl::StrCat("computations nest more than ", kMaxCallDepth, " deep"));
   }
   if (absl::Status status = AddArrays(proto.shape(), index); !status.ok()) {
-    return Invalid(Where(index), absl::StrCat("shape: ", status.message()));
+    return InvalidAt(index, absl::StrCat("shape: ", status.message()));
   }
   HloInstruction& added = instructions_.back();
   added.array_count = Size(arrays_.size()) - added.first_array;
@@ -178,21 +179,20 @@ absl::Status Module::AddInstruction(const HloInstructionProto& proto, int32_t co
   if (instruction.opcode == kParameter) {
     const int64_t number = proto.parameter_number();
     if (number < 0 || number >= computation.instruction_count) {
-      return Invalid(Where(index), absl::StrCat("parameter number ", number));
+      return InvalidAt(index, absl::StrCat("parameter number ", number));
     }
     std::vector<int32_t>& parameters = computation.parameters;
     if (number >= std::ssize(parameters)) parameters.resize(number + 1, kNone);
     if (std::exchange(parameters[number], index) != kNone) {
-      return Invalid(Where(index),
-                     absl::StrCat("parameter number ", number, " is another instruction's too"));
+      return InvalidAt(index,
+                       absl::StrCat("parameter number ", number, " is another instruction's too"));
     }
   }
   if (!by_id_.emplace(proto.id(), index).second) {
-    return Invalid(Where(index),
-                   absl::StrCat("its id ", proto.id(), " is another instruction's too"));
+    return InvalidAt(index, absl::StrCat("its id ", proto.id(), " is another instruction's too"));
   }
   if (!by_name_.emplace(proto.name(), index).second)
-    return Invalid(Where(index), "another instruction has its name");
+    return InvalidAt(index, "another instruction has its name");
   return absl::OkStatus();
 }
 
@@ -236,26 +236,29 @@ absl::Status Module::IndexSequence(Computation& computation, std::vector<int32_t
     return absl::OkStatus();
   }
   computation.scheduled = true;
-  const std::string where =
-      absl::StrCat("schedule of computation '", computation.proto->name(), "'");
+  const auto invalid = [&computation](absl::string_view what, std::vector<std::string> names = {}) {
+    return Invalid(absl::StrCat("schedule of computation '", computation.proto->name(), "'"), what,
+                   {.rule = kScheduleRule, .instructions = std::move(names)});
+  };
   if (found->second.instruction_ids_size() != computation.instruction_count) {
-    return Invalid(
-        where, absl::StrCat(found->second.instruction_ids_size(),
-                            " instructions, the computation has ", computation.instruction_count));
+    return invalid(absl::StrCat(found->second.instruction_ids_size(),
+                                " instructions, the computation has ",
+                                computation.instruction_count));
   }
   for (const int64_t id : found->second.instruction_ids()) {
     const std::optional<int32_t> found_id = FindById(id);
     if (!found_id || *found_id < computation.first_instruction ||
         *found_id >= computation.first_instruction + computation.instruction_count) {
-      return Invalid(where, absl::StrCat("id ", id, " is no instruction of it"));
+      return invalid(absl::StrCat("id ", id, " is no instruction of it"));
     }
     const int32_t i = *found_id;
-    if (position[i] != kNone) return Invalid(where, absl::StrCat("id ", id, " stands there twice"));
+    if (position[i] != kNone)
+      return invalid(absl::StrCat("id ", id, " stands there twice"), {NameOf(i)});
     for (const int32_t operand : operands(i)) {
       if (position[operand] == kNone) {
-        return Invalid(
-            where, absl::StrCat("'", instruction(i).proto->name(), "' stands before its operand '",
-                                instruction(operand).proto->name(), "'"));
+        return invalid(
+            absl::StrCat("'", NameOf(i), "' stands before its operand '", NameOf(operand), "'"),
+            {NameOf(i), NameOf(operand)});
       }
     }
     position[i] = Size(computation.schedule.size());
@@ -296,7 +299,7 @@ absl::StatusOr<Module::ArrayRange> Module::SubShape(int32_t i,
   for (size_t depth = 0; depth < index.size(); ++depth) {
     if (shape->element_type() != TUPLE || index[depth] < 0 ||
         index[depth] >= shape->tuple_shapes_size()) {
-      return Invalid(Where(i), absl::StrCat("no shape at index {", absl::StrJoin(index, ","), "}"));
+      return InvalidAt(i, absl::StrCat("no shape at index {", absl::StrJoin(index, ","), "}"));
     }
     const int element = static_cast<int>(index[depth]);
     if (depth > 0) {
@@ -334,10 +337,17 @@ absl::Status CheckFastMemorySpace(const Module& module, int64_t fast_memory_spac
   std::erase_if(fitting, [other](const std::string& name) {
     return HardwarePreset(name)->fast_memory_space != other;
   });
-  return absl::InvalidArgumentError(
-      absl::StrCat("arrays lie in memory space S(", other, "), the fast memory of ",
-                   absl::StrJoin(fitting, ", "), ", none in S(", fast_memory_space,
-                   "), the hardware's fast memory: it was compiled for other hardware"));
+  return Refused({.rule = "other-hardware"},
+                 absl::InvalidArgumentError(absl::StrCat(
+                     "arrays lie in memory space S(", other, "), the fast memory of ",
+                     absl::StrJoin(fitting, ", "), ", none in S(", fast_memory_space,
+                     "), the hardware's fast memory: it was compiled for other hardware")));
+}
+
+const std::string& Module::NameOf(int32_t i) const { return instruction(i).proto->name(); }
+
+absl::Status Module::InvalidAt(int32_t i, absl::string_view what) const {
+  return Invalid(Where(i), what, {.rule = "readable", .instructions = {NameOf(i)}});
 }
 
 std::string Module::Where(int32_t i) const {

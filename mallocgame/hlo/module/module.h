@@ -66,10 +66,13 @@ struct Computation {
   bool scheduled = false;  // the module gives that order; else they stand as in the module
 };
 
+constexpr char kScheduleRule[] = "schedule";
+
 class Module {
  public:
   // Reads the bytes of a message of any form (proto_forms.h). InvalidArgument says what is wrong
-  // and where; messages call the input `what`.
+  // and where; messages call the input `what`. It is a refusal (base/refusal.h) by kScheduleRule if
+  // a schedule is none of its computation, else by "readable".
   static absl::StatusOr<std::unique_ptr<const Module>> Parse(absl::string_view bytes,
                                                              absl::string_view what);
   ~Module();
@@ -99,8 +102,11 @@ class Module {
   // The instruction with this HLO name, or with this id in the proto.
   std::optional<int32_t> FindByName(absl::string_view name) const;
   std::optional<int32_t> FindById(int64_t id) const;
+  const std::string& NameOf(int32_t i) const;
   // "instruction 'x' of computation 'y'", for messages.
   std::string Where(int32_t i) const;
+  // The refusal of an instruction by the rule "readable". The message begins with Where(i).
+  absl::Status InvalidAt(int32_t i, absl::string_view what) const;
 
  private:
   Module(std::unique_ptr<google::protobuf::Arena> arena, const HloProto* proto);

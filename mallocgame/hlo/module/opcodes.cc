@@ -60,18 +60,19 @@ absl::Status CheckOpcodes(const Module& module) {
   for (int32_t i = 0; i < std::ssize(module.instructions()); ++i) {
     const HloInstructionProto& proto = *module.instruction(i).proto;
     if (module.opcode(i) == kUnknown) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          module.Where(i), ": the opcode '", proto.opcode(),
-          "' is unknown; known are those of XLA of August 2026. What it costs and what it updates "
-          "in place can't be told: a newer mallocgame may know it"));
+      return module.InvalidAt(
+          i,
+          absl::StrCat("the opcode '", proto.opcode(),
+                       "' is unknown; known are those of XLA of August 2026. What it costs and "
+                       "what it updates in place can't be told: a newer mallocgame may know it"));
     }
     const bool has_schedule =
         !module.computation(module.instruction(i).computation).schedule.empty();
     if (module.opcode(i) == kScan && has_schedule && proto.is_associative() != TRI_STATE_TRUE) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          module.Where(i),
-          ": a scan that is not associative runs a computation for each of its "
-          "steps; dump the module after XLA's pass ScanExpander, which makes it a while"));
+      return module.InvalidAt(
+          i,
+          "a scan that is not associative runs a computation for each of its steps; dump the "
+          "module after XLA's pass ScanExpander, which makes it a while");
     }
   }
   return absl::OkStatus();

@@ -141,9 +141,7 @@ class Flattener {
     if (!is_entry) ++logical_time_;
   }
 
-  absl::Status Bad(int32_t i, absl::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrCat(module_.Where(i), ": ", what));
-  }
+  absl::Status Bad(int32_t i, absl::string_view what) const { return module_.InvalidAt(i, what); }
 
   const Module& module_;
   const FlattenOptions& options_;

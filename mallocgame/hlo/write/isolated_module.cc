@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/module/backend_config.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/memory_spaces.h"
@@ -27,7 +28,8 @@ namespace {
 constexpr int32_t kMustAlias = 2;
 
 absl::Status Invalid(absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("isolated module: ", what));
+  return Refused({.rule = "isolated"},
+                 absl::InvalidArgumentError(absl::StrCat("isolated module: ", what)));
 }
 
 // The arrays of a shape, in depth-first order, with their indices.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 
 namespace mallocgame::hlo {
@@ -36,9 +37,11 @@ absl::StatusOr<ModuleDraft> ModuleDraft::Create(const Module& module, const Sche
     }
   }
   if (found != module.instructions().size()) {
-    return absl::UnimplementedError(
-        absl::StrCat("module: ", module.instructions().size() - found,
-                     " instructions belong to computations that are called from several places"));
+    return Refused(
+        {.rule = "several-callers"},
+        absl::UnimplementedError(absl::StrCat(
+            "module: ", module.instructions().size() - found,
+            " instructions belong to computations that are called from several places")));
   }
   draft.ids_tell_computation_ = (draft.top_id_ >> 32) != 0;
   for (const Schedule::Entry& entry : schedule.ticks)

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/module/buffer_assignment.h"
 #include "mallocgame/hlo/module/dataflow.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
@@ -240,10 +241,12 @@ class Packer {
             second.offset() >= first.offset() + items_[a].size || !Meet(items_[a], items_[b]) ||
             MetBefore(items_[a], items_[b]))
           continue;
-        return absl::UnimplementedError(absl::StrCat(
-            "in this order two values live at one time that share bytes ", first.offset(), " to ",
-            first.offset() + first.size(), " of allocation ", allocation.index(), " of memory ",
-            allocation.color(), ", where nothing can be moved"));
+        return Refused(
+            {.rule = "unmovable"},
+            absl::UnimplementedError(absl::StrCat(
+                "in this order two values live at one time that share bytes ", first.offset(),
+                " to ", first.offset() + first.size(), " of allocation ", allocation.index(),
+                " of memory ", allocation.color(), ", where nothing can be moved")));
       }
     }
     return absl::OkStatus();
@@ -351,7 +354,8 @@ absl::Status PackMainMemory(const PhaseModule& unassigned, PhaseModule& written,
   BufferAssignmentProto before, now;
   if (!before.ParseFromString(unassigned.buffer_assignment) ||
       !now.ParseFromString(written.buffer_assignment)) {
-    return absl::InvalidArgumentError("buffer assignment: no BufferAssignmentProto");
+    return Refused({.rule = "readable"},
+                   absl::InvalidArgumentError("buffer assignment: no BufferAssignmentProto"));
   }
   MG_ASSIGN_OR_RETURN(Places own, Places::Read(unassigned.module, "module"));
   MG_ASSIGN_OR_RETURN(Places places, Places::Read(written.module, "written module"));

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/module/buffer_assignment.h"
 #include "mallocgame/hlo/module/dataflow.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
@@ -31,9 +32,10 @@ absl::StatusOr<PlacedModule> PlacedModule::Read(absl::string_view module,
   google::protobuf::Arena arena;
   auto* assignment = google::protobuf::Arena::CreateMessage<BufferAssignmentProto>(&arena);
   if (!ParseMessage(buffer_assignment, *assignment) || assignment->logical_buffers().empty()) {
-    return absl::InvalidArgumentError(
-        "buffer assignment: not a serialized BufferAssignmentProto with logical buffers (damaged, "
-        "cut short, or compressed)");
+    return Refused({.rule = "readable"}, absl::InvalidArgumentError(
+                                             "buffer assignment: not a serialized "
+                                             "BufferAssignmentProto with logical buffers (damaged, "
+                                             "cut short, or compressed)"));
   }
   MG_RETURN_IF_ERROR(placed.ReadHomes(*assignment));
   return placed;
@@ -43,8 +45,8 @@ absl::Status PlacedModule::ReadHomes(const BufferAssignmentProto& assignment) {
   home_.resize(storage_.size());
   const auto assigned = AssignedBuffers(assignment, *module_);
   if (!assigned.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("buffer assignment: ", assigned.status().message()));
+    return Refused({.rule = "readable"}, absl::InvalidArgumentError(absl::StrCat(
+                                             "buffer assignment: ", assigned.status().message())));
   }
   for (const AssignedBuffer& one : *assigned) {
     if (one.array != kNone) home_[storage_[one.array]] = Home(one.allocation->index(), one.offset);
@@ -55,8 +57,9 @@ absl::Status PlacedModule::ReadHomes(const BufferAssignmentProto& assignment) {
 absl::StatusOr<int32_t> PlacedModule::Find(absl::string_view instruction) const {
   const std::optional<int32_t> found = module_->FindByName(instruction);
   if (found) return *found;
-  return absl::InvalidArgumentError(
-      absl::StrCat("the module has no instruction '", instruction, "'"));
+  return Refused({.rule = "other-program", .instructions = {std::string(instruction)}},
+                 absl::InvalidArgumentError(
+                     absl::StrCat("the module has no instruction '", instruction, "'")));
 }
 
 InstructionPlacement PlacedModule::PlacementOfOne(int32_t i) const {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/memory_spaces.h"
 #include "mallocgame/hlo/module/opcodes.h"
@@ -297,11 +298,13 @@ void PlacedValues::SetTableApart(int32_t tuple) {
 
 absl::Status PlacedValues::NotThere(int32_t value, int32_t location) const {
   const int32_t i = flow_.InstructionOf(value);
-  return absl::UnimplementedError(absl::StrCat(
-      module_.Where(i), ": array ", value - FirstArray(i), " of its result is wanted ",
-      location == kMainMemory ? "in main memory"
-                              : absl::StrCat("in residence ", location, " of the plan"),
-      ", where it isn't in that computation"));
+  return Refused(
+      {.rule = "not-there", .instructions = {module_.NameOf(i)}},
+      absl::UnimplementedError(absl::StrCat(
+          module_.Where(i), ": array ", value - FirstArray(i), " of its result is wanted ",
+          location == kMainMemory ? "in main memory"
+                                  : absl::StrCat("in residence ", location, " of the plan"),
+          ", where it isn't in that computation")));
 }
 
 ChangedPlaces PlacedValues::TakeChanges() {

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "mallocgame/hlo/import/buffers.h"
 #include "mallocgame/hlo/module/module.h"
@@ -29,12 +31,17 @@ class PlanWriter {
              const Schedule& schedule, const BufferTable& table, const ValueFlow& flow,
              ModuleDraft& draft, PlacedValues& values, HloModuleProto& proto);
 
+  // A refusal has the accesses at fault that the plan serves from fast memory: those of what it is
+  // about, else those of the instruction that was to be written.
   absl::Status Run();
   // Behind a Run: the plan with its copies as they were written.
   Plan AsWritten() const { return copies_.AsWritten(); }
 
  private:
   // write_plan.cc
+  absl::Status WriteEntry();
+  // Refuses instruction `i`, because a transfer that `from` has begun holds its arrays.
+  absl::Status Held(int32_t i, const std::string& from, absl::string_view what) const;
   absl::StatusOr<Locations> WriteComputation(int32_t c, const Locations* result);
   absl::Status WriteInstruction(int32_t i);
   absl::Status WriteOperands(int32_t i);

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/base/rounding.h"
 #include "mallocgame/hlo/module/buffer_assignment.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
@@ -56,9 +57,10 @@ class AssignmentWriter {
   absl::Status Sort(const LogicalBufferProto& buffer) {
     const std::optional<int32_t> i = module_.FindById(buffer.defined_at().instruction_id());
     if (!i) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("buffer assignment: logical buffer ", buffer.id(), " is of instruction ",
-                       buffer.defined_at().instruction_id(), ", which the module has none of"));
+      return Refused({.rule = "readable"},
+                     absl::InvalidArgumentError(absl::StrCat(
+                         "buffer assignment: logical buffer ", buffer.id(), " is of instruction ",
+                         buffer.defined_at().instruction_id(), ", which the module has none of")));
     }
     top_id_ = std::max(top_id_, buffer.id());
     MG_ASSIGN_OR_RETURN(const int32_t at, ArrayAt(module_, *i, buffer.defined_at().shape_index()));
@@ -121,10 +123,12 @@ class AssignmentWriter {
         continue;
       const Tick defined = schedule_.tick_of[other->second.first];
       if (defined <= value.last_use || defined >= value.until) continue;
-      return absl::UnimplementedError(absl::StrCat(
-          module_.Where(value.instruction), ": a prefetch takes its place, and is done when '",
-          module_.instruction(other->second.first).proto->name(),
-          "' has the bytes of its operand in main memory"));
+      const std::string& owner = module_.NameOf(other->second.first);
+      return Refused(
+          {.rule = "bytes-taken", .instructions = {module_.NameOf(value.instruction), owner}},
+          absl::UnimplementedError(absl::StrCat(
+              module_.Where(value.instruction), ": a prefetch takes its place, and is done when '",
+              owner, "' has the bytes of its operand in main memory")));
     }
     return absl::OkStatus();
   }

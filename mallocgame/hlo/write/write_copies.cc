@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/memory_spaces.h"
 #include "mallocgame/hlo/module/shape_size.h"
@@ -256,6 +257,16 @@ bool CopyWriter::SlicesOperand(const PlanTransfer& transfer) const {
   return transfer.replaces >= 0 && module_.opcode(ReplacedBy(transfer)) == kSlice;
 }
 
+absl::Status CopyWriter::Refuse(const PlanTransfer& transfer, absl::string_view rule,
+                                absl::string_view what) const {
+  Refusal refusal{.rule = std::string(rule)};
+  for (size_t a = 0; a < plan_.served_by.size(); ++a) {
+    if (plan_.served_by[a] == transfer.residence)
+      refusal.accesses.push_back(static_cast<int32_t>(a));
+  }
+  return Refused(refusal, absl::UnimplementedError(what));
+}
+
 // Finds the value that the transfer copies, and cuts it, when its first piece begins.
 absl::Status CopyWriter::FindValue(const PlanTransfer& transfer, int32_t t) {
   if (value_[t] != kNone) return absl::OkStatus();
@@ -263,8 +274,9 @@ absl::Status CopyWriter::FindValue(const PlanTransfer& transfer, int32_t t) {
   value_[t] = transfer.replaces >= 0 ? module_.instruction(ReplacedBy(transfer)).first_array
                                      : newest_[buffer.index()];
   if (value_[t] == kNone) {
-    return absl::UnimplementedError(absl::StrCat("buffer '", program_.buffer(buffer).name,
-                                                 "' is copied before it has a value"));
+    return Refuse(transfer, "no-value",
+                  absl::StrCat("buffer '", program_.buffer(buffer).name,
+                               "' is copied before it has a value"));
   }
   value_[t] = flow_.ValueOf(value_[t]);
   if (SlicesOperand(transfer)) {
@@ -289,9 +301,10 @@ absl::Status CopyWriter::Begin(int32_t p, int32_t computation) {
   MG_RETURN_IF_ERROR(FindValue(transfer, t));
   if (HandedOverBy(module_, flow_.InstructionOf(value_[t]))) {
     const Residence& residence = plan_.residences[transfer.residence.index()];
-    return absl::UnimplementedError(absl::StrCat("buffer '", program_.buffer(residence.buffer).name,
-                                                 "' is copied at tick ", all_.pieces[p].begin,
-                                                 ", before the collective is done that fills it"));
+    return Refuse(
+        transfer, "held",
+        absl::StrCat("buffer '", program_.buffer(residence.buffer).name, "' is copied at tick ",
+                     all_.pieces[p].begin, ", before the collective is done that fills it"));
   }
   const Piece& piece = all_.pieces[p];
   if (piece.dropped) return absl::OkStatus();
@@ -307,9 +320,10 @@ absl::Status CopyWriter::Begin(int32_t p, int32_t computation) {
   MG_ASSIGN_OR_RETURN(const int32_t source, SourceOf(transfer, t));
   ProlongSource(transfer, piece.end);
   if (draft_.computation(source) != computation) {
-    return absl::UnimplementedError(
-        absl::StrCat("copy of '", draft_.instruction(source).name(),
-                     "', a value of another computation than that in which the copy begins"));
+    return Refuse(transfer, "other-computation",
+                  absl::StrCat("copy of '", draft_.instruction(source).name(),
+                               "', a value of another computation than that in which the copy "
+                               "begins"));
   }
   if (piece.limit > 0 || SlicesOperand(transfer)) {
     live_.push_back(StartSlice(piece, source, computation));

@@ -66,6 +66,9 @@ class CopyWriter {
   bool IsReadFrom(ResidenceId residence, Tick tick) const;
   bool IsFetchedFrom(int32_t value, Tick tick) const;
   void ProlongSource(const PlanTransfer& transfer, Tick end);
+  // The accesses at fault are those that the transfer's residence serves.
+  absl::Status Refuse(const PlanTransfer& transfer, absl::string_view rule,
+                      absl::string_view what) const;
   absl::Status FindValue(const PlanTransfer& transfer, int32_t t);
   absl::StatusOr<int32_t> SourceOf(const PlanTransfer& transfer, int32_t t);
   int32_t StartWhole(const Piece& piece, int32_t source, int32_t computation);

@@ -13,6 +13,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/hlo/module/proto_forms.h"
 #include "mallocgame/hlo/write/reorder_module.h"
@@ -30,10 +31,11 @@ absl::StatusOr<bool> WriteOrder(const Program& program, HloModuleProto& module) 
     if (instruction.kind == InstructionKind::kLoopEntry) continue;
     const auto found = ids.find(instruction.name);
     if (found == ids.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("program '", program.name(),
-                                                     "' was not made of this module, which has no "
-                                                     "instruction '",
-                                                     instruction.name, "'"));
+      return Refused(
+          {.rule = "other-program", .instructions = {instruction.name}},
+          absl::InvalidArgumentError(absl::StrCat(
+              "program '", program.name(),
+              "' was not made of this module, which has no instruction '", instruction.name, "'")));
     }
     orders[found->second.first].push_back(found->second.second);
   }
@@ -47,12 +49,13 @@ absl::StatusOr<bool> WriteOrder(const Program& program, HloModuleProto& module) 
     std::sort(before.begin(), before.end());
     std::sort(now.begin(), now.end());
     if (before == now) continue;
-    return absl::InvalidArgumentError(absl::StrCat("program '", program.name(),
-                                                   "' was not made of this module: the schedule of "
-                                                   "computation ",
-                                                   computation, " has ", before.size(),
-                                                   " instructions, the program ", now.size(),
-                                                   ", or others"));
+    return Refused({.rule = "other-program"},
+                   absl::InvalidArgumentError(
+                       absl::StrCat("program '", program.name(),
+                                    "' was not made of this module: the schedule of "
+                                    "computation ",
+                                    computation, " has ", before.size(),
+                                    " instructions, the program ", now.size(), ", or others")));
   }
   bool changed = false;
   for (const auto& [computation, order] : orders) {
@@ -72,7 +75,7 @@ absl::StatusOr<std::string> ReorderModule(const Program& program, absl::string_v
   google::protobuf::Arena arena;
   absl::StatusOr<hlo::HloProto*> proto = hlo::ParseAnyForm(module, arena);
   if (!proto.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("module: ", proto.status().message()));
+    return Prefixed("module", proto.status());
   }
   MG_RETURN_IF_ERROR(hlo::WriteOrder(program, *(*proto)->mutable_hlo_module()).status());
   std::string bytes;

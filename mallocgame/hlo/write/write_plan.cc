@@ -11,6 +11,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/refusal.h"
 #include "mallocgame/hlo/import/pins.h"
 #include "mallocgame/hlo/import/scratch.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
@@ -48,6 +49,17 @@ PlanWriter::PlanWriter(const Program& program, const Plan& plan, const Module& m
 }
 
 absl::Status PlanWriter::Run() {
+  const absl::Status status = WriteEntry();
+  Refusal refusal = RefusalOf(status);
+  if (status.ok() || !refusal.accesses.empty() || tick_ >= program_.ticks()) return status;
+  const Instruction& at = program_.instruction(tick_);
+  for (int32_t a = at.first_access; a < at.first_access + at.access_count; ++a) {
+    if (plan_.served_by[a].valid()) refusal.accesses.push_back(a);
+  }
+  return Refused(refusal, status);
+}
+
+absl::Status PlanWriter::WriteEntry() {
   const Computation& entry = module_.computation(module_.entry());
   for (const int32_t i : entry.schedule) {
     if (module_.opcode(i) == kParameter) EmitParameter(i, Locations(ArrayCount(i), kMainMemory));
@@ -168,10 +180,10 @@ absl::Status PlanWriter::GoOnWithTransfer(int32_t i, const std::vector<bool>& ha
       values_.Define(array, *made);
       continue;
     }
-    return absl::UnimplementedError(
-        absl::StrCat(module_.Where(i), ": what is transferred from '",
-                     module_.instruction(flow_.InstructionOf(value)).proto->name(),
-                     "' on would have to move before it is done"));
+    const std::string& from = module_.NameOf(flow_.InstructionOf(value));
+    return Held(i, from,
+                absl::StrCat(": what is transferred from '", from,
+                             "' on would have to move before it is done"));
   }
   return absl::OkStatus();
 }
@@ -194,15 +206,20 @@ absl::Status PlanWriter::WriteOperands(int32_t i) {
   return absl::OkStatus();
 }
 
+absl::Status PlanWriter::Held(int32_t i, const std::string& from, absl::string_view what) const {
+  return Refused({.rule = "held", .instructions = {module_.NameOf(i), from}},
+                 absl::UnimplementedError(absl::StrCat(module_.Where(i), what)));
+}
+
 // A transfer holds its arrays where it began with them until it is done.
 absl::Status PlanWriter::CheckHeld(int32_t i, int32_t array) {
   const std::optional<int32_t> made = values_.MadeAt(array);
   if (!made) return absl::OkStatus();
   const bool stays = *made == kMainMemory || plan_.residences[*made].end > tick_;
   if (stays && ServedFrom(tick_, array).value_or(*made) == *made) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(
-      module_.Where(i), ": what '", module_.instruction(flow_.InstructionOf(array)).proto->name(),
-      "' has begun to transfer is elsewhere by then"));
+  const std::string& from = module_.NameOf(flow_.InstructionOf(array));
+  return Held(i, from,
+              absl::StrCat(": what '", from, "' has begun to transfer is elsewhere by then"));
 }
 
 // The result of a transfer lies where its start has put it.
@@ -213,9 +230,9 @@ absl::Status PlanWriter::CheckDone(int32_t i) {
   for (int32_t k = 0; handed && k < ArrayCount(i); ++k) {
     const int32_t begun = FirstArray(start) + handed->result.first + k;
     if (values_.MadeAt(begun) == values_.MadeAt(FirstArray(i) + k)) continue;
-    return absl::UnimplementedError(absl::StrCat(module_.Where(i),
-                                                 ": its result lies elsewhere than that of '",
-                                                 module_.instruction(start).proto->name(), "'"));
+    return Held(
+        i, module_.NameOf(start),
+        absl::StrCat(": its result lies elsewhere than that of '", module_.NameOf(start), "'"));
   }
   return absl::OkStatus();
 }
@@ -227,7 +244,7 @@ absl::Status CheckUnassigned(const Module& module, const Schedule& schedule,
   absl::Status status =
       CheckBeforeAssignment(module, schedule, table.of_array, hardware.fast_memory_space);
   if (status.ok()) return status;
-  return absl::InvalidArgumentError(absl::StrCat("module: ", status.message()));
+  return Prefixed("module", status);
 }
 
 // A plan leaves the lowest bytes to the scratch of instructions. The compiler may have it elsewhere
@@ -236,8 +253,9 @@ absl::StatusOr<std::vector<int64_t>> OffsetsOf(const Plan& plan, const Module& m
                                                const Hardware& hardware) {
   const std::vector<int64_t> scratch = ScratchOffsets(module, hardware.fast_memory_space);
   if (scratch.size() > 1) {
-    return absl::UnimplementedError(
-        absl::StrCat("module: its instructions have scratch at ", scratch.size(), " offsets"));
+    return Refused({.rule = "scratch"},
+                   absl::UnimplementedError(absl::StrCat(
+                       "module: its instructions have scratch at ", scratch.size(), " offsets")));
   }
   std::vector<int64_t> offsets;
   for (const Residence& residence : plan.residences) {
@@ -259,16 +277,19 @@ std::string Serialize(const Message& message) {
   return bytes;
 }
 
+absl::Status Unreadable(absl::string_view what) {
+  return Refused({.rule = "readable"}, absl::InvalidArgumentError(what));
+}
+
 absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
                                   const Hardware& hardware, const PhaseModule& unassigned) {
   HloModuleProtoWithConfig whole;
   BufferAssignmentProto assignment;
   if (!whole.ParseFromString(unassigned.module) || whole.hlo_module().computations().empty())
-    return absl::InvalidArgumentError("module: no HloModuleProtoWithConfig with computations");
+    return Unreadable("module: no HloModuleProtoWithConfig with computations");
   if (!assignment.ParseFromString(unassigned.buffer_assignment) ||
       assignment.logical_buffers().empty()) {
-    return absl::InvalidArgumentError(
-        "buffer assignment: no BufferAssignmentProto with logical buffers");
+    return Unreadable("buffer assignment: no BufferAssignmentProto with logical buffers");
   }
   MG_ASSIGN_OR_RETURN(const bool reordered, WriteOrder(program, *whole.mutable_hlo_module()));
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const Module> module,
@@ -299,8 +320,10 @@ absl::StatusOr<WrittenPlan> Write(const Program& program, const Plan& plan,
   if (moves) MG_RETURN_IF_ERROR(PackMainMemory(unassigned, result, hardware.fast_memory_space));
   WrittenPlan made{std::move(result), writer.AsWritten()};
   if (const Verdict verdict = Validate(program, hardware, made.plan); !verdict.ok()) {
-    return absl::InternalError(absl::StrCat("the plan as written breaks rule '",
-                                            RuleName(verdict.rule), "': ", verdict.message));
+    return Refused(
+        {.rule = RuleName(verdict.rule)},
+        absl::InternalError(absl::StrCat("the plan as written breaks rule '",
+                                         RuleName(verdict.rule), "': ", verdict.message)));
   }
   return made;
 }
@@ -315,8 +338,9 @@ absl::StatusOr<WrittenPlan> WritePlan(const Program& program, const Plan& plan,
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
   const Verdict verdict = Validate(program, hardware, plan);
   if (!verdict.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("plan: rule '", RuleName(verdict.rule), "': ", verdict.message));
+    return Refused({.rule = RuleName(verdict.rule)},
+                   absl::InvalidArgumentError(absl::StrCat("plan: rule '", RuleName(verdict.rule),
+                                                           "': ", verdict.message)));
   }
   return hlo::Write(program, plan, hardware, unassigned);
 }

@@ -35,9 +35,18 @@ struct WrittenPlan {
 //   nothing else needs its bytes.
 //
 // Nothing of the compiler checks that the result computes the same.
-// InvalidArgument: the plan breaks a rule (plan/validate.h), a message is damaged or of another
-// program, or memory space assignment was on. Unimplemented names the instruction, and what of the
-// plan can't be written there. Internal: what was written is no valid plan.
+//
+// A refusal carries its rule, and the instructions and accesses at fault (base/refusal.h).
+// InvalidArgument: a rule of plan/validate.h; "readable", a message is damaged; "other-program";
+// "assigned", memory space assignment was on; "schedule". Internal: what was written breaks a rule
+// of plan/validate.h. Unimplemented, what of the plan can't be written:
+// - "held": a transfer holds the array where it was
+// - "no-value": it is copied before it has a value
+// - "other-computation": a copy begins in another computation than its value is of
+// - "not-there": the value is wanted where the computation hasn't it
+// - "bytes-taken": another value has the bytes by then
+// - "scratch", "several-callers", "unmovable": scratch at several offsets, computations called from
+//   several places, values that nothing can move and the order lets live at one time
 absl::StatusOr<WrittenPlan> WritePlan(const Program& program, const Plan& plan,
                                       const Hardware& hardware, const PhaseModule& unassigned);
 

@@ -73,7 +73,8 @@ def _load(name_or_path: str | os.PathLike[str]) -> Program:
     if text in program_names():
         return Program.from_bytes(read_file(os.path.join(_FOLDER, text + _SUFFIX)))
     if os.path.exists(text) or text.endswith(_SUFFIX) or os.path.dirname(text):
-        return named(text, lambda: Program.from_bytes(read_file(text)))
+        content = read_file(text)
+        return named(text, lambda: Program.from_bytes(content))
     raise InvalidInputError(
         f"program '{text}': neither a bundled program nor a file{_close_to(text, program_names())}"
     )
@@ -89,7 +90,8 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     """Returns a preset by name (tpu_v4i, tpu_v4i_16mib ...), else that of a JSON file by path."""
     text = _arguments.path("hardware", name_or_path, "a preset's name, a JSON path or a Hardware")
     if text.endswith(".json") or os.path.dirname(text):
-        return named(text, lambda: Hardware.from_json(decode(read_file(text))))
+        content = read_file(text)
+        return named(text, lambda: Hardware.from_json(decode(content)))
     return Hardware.preset(text)
 
 
@@ -173,8 +175,7 @@ def named(path: str, load: Callable[[], T]) -> T:
     try:
         return load()
     except InvalidInputError as error:
-        message = str(error)
-        raise InvalidInputError(message if path in message else f"{path}: {message}") from None
+        raise InvalidInputError(f"{path}: {error}") from None
 
 
 def _close_to(text: str, names: list[str]) -> str:

@@ -28,6 +28,7 @@ from mallocgame.errors import (
     MissingExtraError,
     MissingFileError,
 )
+from mallocgame.xla.compiler_messages import Said, read_last_words, read_refusal
 from mallocgame.xla.modules import Compiled, name_of_proto, read_dump
 from mallocgame.xla.stablehlo import device_count, portable_artifact
 from mallocgame.xla.targets import Target
@@ -68,7 +69,21 @@ class CompilerError(MallocGameError):
 
 
 class CompilerRefusedError(CompilerError):
-    """The compiler says why it won't compile the module with these options."""
+    """The compiler says why it won't compile the module with these options.
+
+    The rules are those of mallocgame.xla.compiler_messages, which reads what the compiler says.
+    """
+
+    used_bytes: int = 0  # of the memory that is too small; 0: none is
+    limit_bytes: int = 0  # that there are of it
+
+    @classmethod
+    def saying(cls, said: Said) -> "CompilerRefusedError":
+        """Returns the error with all that the compiler has said."""
+        error = cls(said.line)
+        error.about(said.rule, said.instructions, exceeded_bytes=said.exceeded_bytes)
+        error.used_bytes, error.limit_bytes = said.used_bytes, said.limit_bytes
+        return error
 
 
 class CompilerEndedError(CompilerError):
@@ -183,7 +198,7 @@ class Compiler:
             if entry is not None:
                 _write_entry(entry, answer)
         if isinstance(answer, str):
-            raise CompilerRefusedError(answer)
+            raise CompilerRefusedError.saying(read_refusal(answer))
         return answer
 
     def run_phase(
@@ -245,7 +260,7 @@ class Compiler:
                 }
             )
             if not answer["ok"]:
-                raise CompilerRefusedError(_plain(str(answer["error"])))
+                raise CompilerRefusedError.saying(read_refusal(str(answer["error"])))
             try:
                 return [pathlib.Path(outputs, name).read_bytes() for name in answer["programs"]]
             except (OSError, KeyError, TypeError) as unreadable:
@@ -283,7 +298,7 @@ class Compiler:
         with tempfile.TemporaryDirectory(prefix="mallocgame-xla-") as folder:
             error = self._run(module, options, folder)
             if error is not None:
-                return _plain(error)
+                return error
             try:
                 answer = read_dump(os.path.join(folder, _DUMP))
             except (InvalidInputError, MissingFileError) as unreadable:
@@ -455,11 +470,12 @@ class _Child:
         """Says how the process ended by itself."""
         code = self._process.wait()
         self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - _MOST_WORDS))
-        said = _last_words(self._stderr.read().decode(errors="replace"))
+        said = read_last_words(self._stderr.read().decode(errors="replace"))
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
         error = CompilerEndedError(
-            f"XLA:TPU for {self._chip} ended {how}: {said or 'it said nothing'}"
+            f"XLA:TPU for {self._chip} ended {how}: {said.line or 'it said nothing'}"
         )
+        error.about(said.rule, said.instructions)
         error.killed = -code in _SENT_BY_OTHERS
         return error
 
@@ -489,26 +505,6 @@ def installed_versions() -> dict[str, str]:
 def missing_extra(package: str) -> MissingExtraError:
     """Returns the error that says that a package is not installed."""
     return MissingExtraError(f"mallocgame.xla needs {package}", "xla")
-
-
-def _plain(error: str) -> str:
-    """Returns a status message in one line, without the trace of the compiler's sources."""
-    return " ".join(error.split("=== Source Location Trace")[0].split())
-
-
-def _last_words(text: str) -> str:
-    """Returns the failed check in what the process wrote, else its last line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in lines:
-        if re.search(r"Check failed|^F\d{4} ", line):
-            return line[:500]
-    errors = [
-        line
-        for line in lines
-        if not line.startswith(("WARNING", "I0000", "W0000", "***", "@", "#", "PC:", "[", "https:"))
-        and " RAW: " not in line  # of libtpu's handler of signals
-    ]
-    return errors[-1][:500] if errors else ""
 
 
 def _read_entry(path: pathlib.Path) -> Compiled | str | None:

@@ -7,7 +7,6 @@ proven to be the compiler's own by its hash.
 
 import dataclasses
 import itertools
-import re
 import time
 from typing import NoReturn
 
@@ -32,6 +31,7 @@ from mallocgame.xla.compiler import (
     CompilerError,
     CompilerRefusedError,
 )
+from mallocgame.xla.compiler_messages import CAPACITY, ROUNDING_BYTES
 from mallocgame.xla.exploring import moved, placements_of
 from mallocgame.xla.modules import main_memory_bytes
 from mallocgame.xla.partial_programs import PartialProgram
@@ -40,14 +40,16 @@ from mallocgame.xla.prices import Placement, placement_of, prices_of
 
 _VMEM = 1  # the memory space that fusions reserve parts of
 _ALIGNMENT = 4096  # bytes
-_SLACK = 32768  # bytes: the compiler rounds what it says to hundredths of a MiB
-_UNITS = " KMGT"
-_USED = re.compile(r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?)")
 _BATCH = 4  # isolated modules for each compiler, between looks at the clock
 
 
 class PlanRefusedError(CompilerError):
-    """A plan that can't be written, or of which the compiler makes something else."""
+    """A plan that can't be written, or of which the compiler makes something else.
+
+    The rule is one of write_plan (mallocgame/hlo/write_plan.h), of check_phase_module
+    (check_phase_module.h), "isolated", "code" or "main-memory". The accesses are of the program
+    that the plan is of.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +125,7 @@ class Emitter:
             )
             check_phase_module(base.module, base.assignment, module, assignment, hardware)
         except MallocGameError as error:
-            raise PlanRefusedError(f"{program.name}: {error}") from None
+            raise _refused(program.name, error) from None
         scheduled = base.having(module, assignment)
         lowered = self._crew.first.lower(scheduled)
         placed = PlacedModule(module, assignment)
@@ -217,17 +219,18 @@ class Emitter:
             return target.hardware.fast_bytes
         capacity = target.hardware.fast_bytes
         for beyond in (1 << 40, None):  # The first says how much the chip has.
-            end = capacity - _SLACK if beyond is None else beyond
+            end = capacity - ROUNDING_BYTES if beyond is None else beyond
             try:
                 self.link(self.write(*self._moved(plan, end)))
             except CompilerRefusedError as error:
-                used, limit = _memory_in(str(error))
-                if limit == 0:
+                if error.rule != CAPACITY:
                     break
+                used, limit = error.used_bytes, error.limit_bytes
                 capacity = limit if beyond is not None else limit - (used - end)
             except (PlanRefusedError, CompilerEndedError):
                 break
-        return max(target.hardware.fast_bytes, (capacity - _SLACK) // _ALIGNMENT * _ALIGNMENT)
+        known = (capacity - ROUNDING_BYTES) // _ALIGNMENT * _ALIGNMENT
+        return max(target.hardware.fast_bytes, known)
 
     def _moved(self, plan: Plan, end: int) -> tuple[Plan, Hardware]:
         """Returns a plan with its last byte before `end`, and hardware that has as much."""
@@ -285,12 +288,13 @@ class Emitter:
         if source is None:
             raise PlanRefusedError(
                 f"{self.capture.name}: '{instruction}' has no isolated module to be lowered from"
-            )
+            ).about("isolated", [instruction])
         name = source.name.replace(own, wanted)
         try:
             module = place_isolated_module(source.program, placement, name)
         except InvalidInputError as error:
-            raise PlanRefusedError(f"{self.capture.name}: '{instruction}': {error}") from None
+            refused = _refused(f"{self.capture.name}: '{instruction}'", error)
+            raise refused.about(error.rule, [instruction]) from None
         return dataclasses.replace(source, program=module, name=name)
 
     def _check_is(self, wanted: str, made: Lowered, instruction: str) -> None:
@@ -299,7 +303,7 @@ class Emitter:
             raise PlanRefusedError(
                 f"{self.capture.name}: the isolated module of '{instruction}' has hash "
                 f"{', '.join(sorted(made.hashes))}, the compiler wants {wanted}"
-            )
+            ).about("code", [instruction])
 
 
 _Key = tuple[str, tuple[tuple[int, ...], ...]]  # a hash, and the arrays that share bytes
@@ -318,19 +322,8 @@ def _sites(lowered: Lowered) -> dict[str, list[str]]:
     return sites
 
 
-def memory_exceeded(message: str) -> int:
-    """Returns by how many bytes a refusal says that fast memory is exceeded; 0: it says no such."""
-    used, limit = _memory_in(message)
-    return used - limit + _SLACK if used > limit else 0
-
-
-def _memory_in(message: str) -> tuple[int, int]:
-    """Returns the bytes used, and those there are, of a refusal for lack of fast memory."""
-    found = _USED.search(message)
-    if found is None:
-        return 0, 0
-    used, limit = (
-        int(float(number) * 1024 ** _UNITS.index(unit or " "))
-        for number, unit in (found.group(1, 2), found.group(3, 4))
+def _refused(where: str, error: MallocGameError) -> PlanRefusedError:
+    """Returns what an error says of a plan."""
+    return PlanRefusedError(f"{where}: {error}").about(
+        error.rule, error.instructions, error.accesses, error.exceeded_bytes
     )
-    return used, limit

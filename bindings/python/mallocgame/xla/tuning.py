@@ -36,15 +36,8 @@ from mallocgame.xla.compiler import (
     CompilerError,
     CompilerRefusedError,
 )
-from mallocgame.xla.emitting import (
-    Emitter,
-    Order,
-    PlanRefusedError,
-    Tell,
-    Written,
-    memory_exceeded,
-    quiet,
-)
+from mallocgame.xla.compiler_messages import CAPACITY, MAIN_MEMORY
+from mallocgame.xla.emitting import Emitter, Order, PlanRefusedError, Tell, Written, quiet
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
 NOTE = "static estimates of the compiler with simulated copies, not a measurement on a chip"
@@ -349,6 +342,18 @@ def keep(folder: str | os.PathLike[str], capture: Capture, linked: Written) -> N
     TunedFolder(folder).keep(Key.of(capture), linked.executable, about)
 
 
+def at_fault(error: CompilerError, program: Program, plan: Plan) -> NDArray[np.intp]:
+    """Returns the accesses that a refused plan of `program` serves from fast memory, at fault.
+
+    They are those that the refusal names, and all of the instructions that it names.
+    """
+    named = set(error.instructions)
+    of_named = np.array([name in named for name in program.instruction_names], dtype=bool)
+    found = of_named[program.accesses["tick"]]
+    found[list(error.accesses)] = True
+    return np.flatnonzero(found & (plan.served_by >= 0))
+
+
 class _Search:
     """Solves for one plan after another, each with the prices of those before."""
 
@@ -434,7 +439,7 @@ class _Search:
             raise PlanRefusedError(
                 f"{written.program.name}: the order of instructions needs {needed} bytes of main "
                 f"memory, allowed are the {limit} of XLA's order"
-            )
+            ).about(MAIN_MEMORY, exceeded_bytes=needed - limit)
 
     def _take(self, written: Written) -> None:
         """Links a plan that is better than the best. CompilerRefusedError."""
@@ -454,15 +459,10 @@ class _Search:
         """Keeps what was refused of a plan of `program` out of the next plans."""
         self._tell(str(error))
         self.refused.append(str(error))
-        exceeded = memory_exceeded(str(error))
-        if exceeded:
-            self._fast_bytes -= exceeded
+        if error.rule == CAPACITY:
+            self._fast_bytes -= error.exceeded_bytes
             return
-        ticks = [
-            tick for tick, name in enumerate(program.instruction_names) if f"'{name}'" in str(error)
-        ]
-        at_fault = np.isin(program.accesses["tick"], ticks) & (plan.served_by >= 0)
-        accesses = np.flatnonzero(at_fault)
+        accesses = at_fault(error, program, plan)
         if order is not None:  # The same slot of the instruction at XLA's order.
             own = self._emitter.capture.program.instructions["first_access"]
             at = program.accesses["tick"][accesses]
