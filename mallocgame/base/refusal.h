@@ -1,4 +1,4 @@
-// What a refusal is about, as data that its absl::Status carries beside the message. Whoever acts
+// What a refusal is about, as data that its absl::Status carries beside the message. Code that acts
 // on a refusal reads these fields. The message is for people, and nothing depends on its words.
 #ifndef MALLOCGAME_BASE_REFUSAL_H_
 #define MALLOCGAME_BASE_REFUSAL_H_

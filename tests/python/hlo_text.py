@@ -14,7 +14,8 @@ pytest.importorskip("jaxlib", reason="needs JAX: pip install 'mallocgame[xla]'")
 
 from jaxlib import _hlo
 
-_SHAPE = re.compile(r"([a-z]\w*)\[([\d,]*)\](?:\{([\d,]*)(?::[^{}]*)?\})?")
+_SHAPE = re.compile(r"([a-z]\w*)\[([\d,]*)\](?:\{([\d,]*)(?::([^{}]*))?\})?")
+_TILES = re.compile(r"\bT((?:\([\d,]+\))+)")
 _CALLEES = re.compile(r"(calls|to_apply|condition|body|called_computations|branch_computations)=")
 
 
@@ -29,6 +30,7 @@ class Shape:
     dtype: str
     dims: tuple[int, ...]
     major_to_minor: tuple[int, ...]
+    tiles: tuple[tuple[int, ...], ...] = ()  # each within those before it
 
 
 Tree = Any  # of shapes, leaves or None: one of them, or a tuple of trees
@@ -96,7 +98,9 @@ def _shape(text: str) -> Tree:
         return Shape(text, (), ())  # a token, or what asynchronous pairs share
     dims = tuple(int(n) for n in match[2].split(",") if n)
     minor = [int(n) for n in (match[3] or "").split(",") if n] or list(range(len(dims)))[::-1]
-    return Shape(match[1], dims, tuple(minor[::-1]))
+    tiled = _TILES.search(match[4] or "")
+    tiles = [_index(tile) for tile in re.findall(r"[\d,]+", tiled[1])] if tiled else []
+    return Shape(match[1], dims, tuple(minor[::-1]), tuple(tiles))
 
 
 def _instruction(line: str) -> Instruction:

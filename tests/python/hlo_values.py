@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -118,6 +118,8 @@ class Formulas:
 class Numbers:
     """Values that XLA computes, one instruction at a time."""
 
+    _loaded: ClassVar[dict[str, Any]] = {}  # what XLA has made of each text
+
     def __init__(self, module: Module, arguments: Sequence[Any]) -> None:
         import jax
 
@@ -186,11 +188,13 @@ class Numbers:
         pieces = [self._callee(name) for name in self._all_callees(one)]
         pieces.append("ENTRY %one {\n" + "\n".join(lines) + "\n}\n")
         module = "HloModule one\n\n" + _plain("\n".join(pieces))
-        proto = _hlo.hlo_module_from_text(module).as_serialized_hlo_module_proto()
-        mlir = _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto))
-        loaded = self._device.client.compile_and_load(
-            mlir, xla_client.DeviceList((self._device,)), xla_client.CompileOptions()
-        )
+        if module not in self._loaded:
+            proto = _hlo.hlo_module_from_text(module).as_serialized_hlo_module_proto()
+            mlir = _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto))
+            self._loaded[module] = self._device.client.compile_and_load(
+                mlir, xla_client.DeviceList((self._device,)), xla_client.CompileOptions()
+            )
+        loaded = self._loaded[module]
 
         def run(arrays: list[np.ndarray]) -> list[Any]:
             given = [jax.device_put(array, self._device) for array in arrays]

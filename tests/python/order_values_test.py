@@ -380,6 +380,13 @@ def stack(x, w):
     return lax.fori_loop(0, 10, step, (x, x[0] * 0.5)), x.sum()
 
 
+@program(((64, 128), F32), *[((128, 128), F32)] * 6)
+def square_layers(x, *weights):
+    for w in weights:
+        x = jnp.tanh(x @ w)
+    return x
+
+
 # In these a reader has to come before what writes over the array, if nothing is copied.
 OVERWRITTEN = ("cache", "scatter", "stack", "two_loops")
 
