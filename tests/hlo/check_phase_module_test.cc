@@ -264,9 +264,11 @@ TEST_CASE("phase check: the module computes what the original computes") {
   RequireRefused(donated, PhaseRule::kSignature);
 }
 
+using Offsets = std::map<std::string, int64_t>;  // by instruction, in arrays
+
 // A module in which every array has 32 KiB of main memory: what `shared` names the same number of
 // them, everything else its own.
-PhaseModule InMainMemory(hlo_test::ModuleText m, const std::map<std::string, int64_t>& shared) {
+PhaseModule InMainMemory(hlo_test::ModuleText m, const Offsets& shared) {
   HloModuleProtoWithConfig whole;
   *whole.mutable_hlo_module() = m.proto().hlo_module();
   for (HloComputationProto& computation : *whole.mutable_hlo_module()->mutable_computations()) {
@@ -299,7 +301,7 @@ PhaseModule InMainMemory(hlo_test::ModuleText m, const std::map<std::string, int
 }
 
 TEST_CASE("phase check: of branches one runs, so what they make may share bytes") {
-  const auto check = [](const std::map<std::string, int64_t>& shared) {
+  const auto check = [](const Offsets& own, const Offsets& shared) {
     hlo_test::ModuleText m;
     m.Computation("left")
         .Add("xl = f32[64,128]{1,0:T(8,128)} parameter()")
@@ -315,33 +317,54 @@ TEST_CASE("phase check: of branches one runs, so what they make may share bytes"
         .Add("p = f32[64,128]{1,0:T(8,128)} negate(x)")
         .Add("c = f32[64,128]{1,0:T(8,128)} conditional(which, p, p)", "", {"left", "right"})
         .Add("d = f32[64,128]{1,0:T(8,128)} negate(c)");
-    const PhaseModule module = InMainMemory(std::move(m), shared);
-    return CheckPhaseModule(module, module, hlo_test::UnitHardware());
+    return CheckPhaseModule(InMainMemory(m, own), InMainMemory(m, shared),
+                            hlo_test::UnitHardware());
   };
-  const std::map<std::string, int64_t> both = {{"yl", 1}, {"yr", 1}, {"c", 1}, {"p", 2}};
-  INFO(check(both));
-  CHECK(check(both).ok());
+  const Offsets both = {{"yl", 1}, {"yr", 1}, {"c", 1}, {"p", 2}};
+  INFO(check(both, both));
+  CHECK(check(both, both).ok());
   // What a branch has read of the operand may be another's there, whatever the others read.
   auto used = both;
   used["yr"] = used["yl"] = used["c"] = 2;
-  INFO(check(used));
-  CHECK(check(used).ok());
+  INFO(check(used, used));
+  CHECK(check(used, used).ok());
   used = both;
   used["tr"] = 2;
-  INFO(check(used));
-  CHECK(check(used).ok());
+  INFO(check(used, used));
+  CHECK(check(used, used).ok());
   auto over = both;
   over["tl"] = 2;  // while yl still reads xl
-  CHECK(RefusalOf(check(over)).rule == "overlap");
-  const std::vector<std::string> at_fault = RefusalOf(check(over)).instructions;
+  CHECK(RefusalOf(check(both, over)).rule == "overlap");
+  const std::vector<std::string> at_fault = RefusalOf(check(both, over)).instructions;
   for (const std::string name : {"p", "tl", "yl"}) CHECK(absl::c_count(at_fault, name) > 0);
   over = both;
   over["c"] = 3;
-  CHECK(RefusalOf(check(over)).rule == "branch");
+  CHECK(RefusalOf(check(both, over)).rule == "branch");
+}
+
+TEST_CASE("phase check: a result has bytes of an operand only if the compiler gives it those") {
+  hlo_test::ModuleText m;
+  m.Computation("main")
+      .Add("x = f32[64,128]{1,0:T(8,128)} parameter()")
+      .Add("p = f32[64,128]{1,0:T(8,128)} negate(x)")
+      .Add("q = f32[64,128]{1,0:T(8,128)} abs(p)")
+      .Add("r = f32[64,128]{1,0:T(8,128)} add(p, q)")
+      .Add("s = f32[64,128]{1,0:T(8,128)} negate(r)");
+  const auto rule = [&m](const Offsets& own, const Offsets& shared) {
+    const absl::Status status =
+        CheckPhaseModule(InMainMemory(m, own), InMainMemory(m, shared), hlo_test::UnitHardware());
+    return RefusalOf(status).rule;
+  };
+  // The second is made by the last reader of the first.
+  CHECK(rule({}, {{"p", 1}, {"r", 1}}) == "overlap");
+  CHECK(rule({{"p", 1}, {"r", 1}}, {{"p", 2}, {"r", 2}}).empty());
+  CHECK(rule({{"p", 1}, {"r", 1}}, {{"q", 2}, {"r", 2}}) == "overlap");
+  // The compiler reuses the bytes of what it reads no more. That says nothing of other times.
+  CHECK(rule({{"p", 1}, {"s", 1}}, {{"p", 1}, {"q", 1}}) == "overlap");
 }
 
 TEST_CASE("phase check: what one branch hands on may be written in another, and is no new value") {
-  const auto check = [](const std::map<std::string, int64_t>& shared, bool writes) {
+  const auto check = [](const Offsets& shared, bool writes) {
     hlo_test::ModuleText m;
     m.Computation("left").Add("xl = f32[64,128]{1,0:T(8,128)} parameter()");
     m.Computation("right").Add("xr = f32[64,128]{1,0:T(8,128)} parameter()");
@@ -352,10 +375,10 @@ TEST_CASE("phase check: what one branch hands on may be written in another, and 
         .Add("p = f32[64,128]{1,0:T(8,128)} negate(x)")
         .Add("c = f32[64,128]{1,0:T(8,128)} conditional(which, p, p)", "", {"left", "right"})
         .Add("d = f32[64,128]{1,0:T(8,128)} negate(c)");
-    const PhaseModule module = InMainMemory(std::move(m), shared);
+    const PhaseModule module = InMainMemory(m, shared);
     return CheckPhaseModule(module, module, hlo_test::UnitHardware());
   };
-  const std::map<std::string, int64_t> one = {{"p", 1}, {"yr", 1}, {"c", 1}};
+  const Offsets one = {{"p", 1}, {"yr", 1}, {"c", 1}};
   INFO(check(one, true));
   CHECK(check(one, true).ok());
   CHECK(RefusalOf(check({{"p", 2}, {"yr", 1}, {"c", 1}}, true)).rule == "branch");

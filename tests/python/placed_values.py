@@ -198,11 +198,16 @@ class PlacedRun:
     def _spoil(self, place: Place) -> None:
         self._bytes(place)[:] = self._noise.integers(0, 256, place.size, np.uint8)
 
-    def _half(self, leaf: Placed) -> np.ndarray:
-        """Half of the elements of an array, as bytes."""
-        size = np.dtype(_DTYPES[leaf.shape.dtype]).itemsize
-        bytes_ = leaf.place.size
-        return np.repeat(self._noise.random(-(-bytes_ // size)) < 0.5, size)[:bytes_]
+    def _halves(self, arrays: Sequence[Placed]) -> list[np.ndarray]:
+        """Half of the elements of each array, as bytes; of arrays of one size the same elements."""
+        chosen: dict[int, np.ndarray] = {}
+        halves = []
+        for leaf in arrays:
+            size = np.dtype(_DTYPES[leaf.shape.dtype]).itemsize
+            count = -(-leaf.place.size // size)
+            first = chosen.setdefault(count, self._noise.random(count) < 0.5)
+            halves.append(np.repeat(first, size)[: leaf.place.size])
+        return halves
 
     def _get(self, leaf: Placed) -> np.ndarray:
         assert leaf.place is not None, leaf
@@ -300,7 +305,7 @@ class PlacedRun:
 
     def _start(self, one: Instruction, target: Placed, source: Placed, tree: Tree) -> Tree:
         held = self._bytes(source.place).copy()
-        self._copied[one.name] = held, self._half(source)
+        self._copied[one.name] = held, self._halves([source])[0]
         self._spoil(target.place)
         return tree
 
@@ -349,7 +354,7 @@ class PlacedRun:
             return result
         self.over.add(one.name)
         made = [self._bytes(leaf.place).copy() for leaf in outs]
-        halves = [self._half(leaf) for leaf in outs]
+        halves = self._halves(outs)
         for leaf, first, new, old in zip(outs, halves, made, before, strict=True):
             self._bytes(leaf.place)[:] = np.where(first, new, old)
         again = self._run(one, operands)

@@ -1,18 +1,20 @@
 // Values that live at one time and share bytes. Sweeps over the values in the order in which they
 // begin, with those before it that still live.
 #include <algorithm>
+#include <compare>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "mallocgame/hlo/check/lifetimes.h"
 #include "mallocgame/hlo/check/phase_reading.h"
 #include "mallocgame/hlo/check/phase_rules.h"
-#include "mallocgame/hlo/module/collective_steps.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
-#include "mallocgame/hlo/module/in_place.h"
+#include "mallocgame/hlo/module/opcodes.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -23,13 +25,59 @@ struct Value {
   int64_t offset = 0, end = 0;
 };
 
+// A value, named alike in the original and in what is written of it: what copies or slices bring is
+// what they bring it of.
+struct Identity {
+  std::string instruction;
+  int32_t position = 0;  // within its result
+  bool is_slice = false;
+
+  auto operator<=>(const Identity&) const = default;
+};
+using Pair = std::pair<Identity, Identity>;
+
 class OverlapChecker {
  public:
   OverlapChecker(const PhaseReading& written, const Hardware& hardware)
       : written_(written), module_(*written.module), positions_(*written.positions),
         hardware_(hardware) {}
 
-  absl::Status Run() const {
+  // The pairs of values that begin at one byte although they live at one time.
+  struct Shared {
+    std::set<Pair> until_read;  // the second is made by the last reader of the first
+    std::set<Pair> while_read;  // the first is read later too
+  };
+  Shared FindShared() const {
+    Shared shared;
+    ForEachOverlap([&](const Value& other, const Value& next) {
+      if (other.offset != next.offset) return true;
+      const bool is_last = LastRead(other, next) == next.lifetime.begin;
+      std::set<Pair>& pairs = is_last ? shared.until_read : shared.while_read;
+      const Pair pair = PairOf(other, next);
+      pairs.insert(pair);
+      // Of two that begin together either may be the first in the other module.
+      if (other.lifetime.begin == next.lifetime.begin) pairs.insert({pair.second, pair.first});
+      return true;
+    });
+    return shared;
+  }
+
+  // `shared` is what the compiler's own assignment shares.
+  absl::Status Check(const Shared& shared) const {
+    absl::Status status;
+    ForEachOverlap([&](const Value& other, const Value& next) {
+      if (MayShare(other, next, shared)) return true;
+      status = Overlap(other, next);
+      return false;
+    });
+    return status;
+  }
+
+ private:
+  // Visits the pairs of values that live at one time and share bytes, the one that begins first
+  // first, until `visit` says false.
+  template <class Visit>
+  void ForEachOverlap(const Visit& visit) const {
     for (auto& [memory, values] : ValuesByMemory()) {
       std::vector<Value> living;
       for (const Value& value : values) {
@@ -37,18 +85,15 @@ class OverlapChecker {
                       [&](const Value& v) { return v.lifetime.end < value.lifetime.begin; });
         for (const Value& other : living) {
           if (other.offset >= value.end || value.offset >= other.end) continue;
-          if (InOtherBranch(other, value) || LastRead(other, value) < value.lifetime.begin ||
-              MayShare(other, value))
+          if (InOtherBranch(other, value) || LastRead(other, value) < value.lifetime.begin)
             continue;
-          return Overlap(other, value);
+          if (!visit(other, value)) return;
         }
         living.push_back(value);
       }
     }
-    return absl::OkStatus();
   }
 
- private:
   // By memory: an allocation, or all of fast memory. In the order in which they begin. Computations
   // that run for each element have memory of their own.
   std::map<int64_t, std::vector<Value>> ValuesByMemory() const {
@@ -113,19 +158,43 @@ class OverlapChecker {
     return tick;
   }
 
-  // Whether `next`, which begins while `other` lives, may have bytes of it.
-  bool MayShare(const Value& other, const Value& next) const {
+  // Whether `next`, which begins while `other` lives, may have bytes of it: the compiler's own
+  // assignment has them at one place too, or nothing is written.
+  bool MayShare(const Value& other, const Value& next, const Shared& shared) const {
     const int32_t i = positions_[next.position].instruction;
-    if (positions_[other.position].instruction == i) return UpdateOneOperand(other, next);
-    if (other.offset == next.offset && OriginOf(next.position) == OriginOf(other.position))
-      return true;
-    if (!Reads(i, other.position)) return false;
     const bool dies = LastRead(other, next) == next.lifetime.begin;
-    if (dies && JoinsSlices(written_.proto(i))) return true;
+    if (dies && JoinsSlices(written_.proto(i)) && Reads(i, other.position)) return true;
     if (other.offset != next.offset) return false;
-    // What a branch returns of that, nothing writes.
-    if (written_.opcode(i) == kConditional) return true;
-    return dies || IsHandedOn(i, next.position) || IsUpdatedWhileTransferred(other, next);
+    // What a branch returns of what is read, nothing writes.
+    if (written_.opcode(i) == kConditional && Reads(i, other.position)) return true;
+    const Pair pair = PairOf(other, next);
+    return shared.while_read.contains(pair) || (dies && shared.until_read.contains(pair));
+  }
+
+  Pair PairOf(const Value& other, const Value& next) const {
+    return {IdentityOf(other.position), IdentityOf(next.position)};
+  }
+
+  // `position` makes a value.
+  Identity IdentityOf(int32_t position) const {
+    bool is_slice = false;
+    while (true) {
+      const int32_t i = positions_[position].instruction;
+      const Opcode opcode = written_.opcode(i);
+      if (opcode == kSlice) {  // an asynchronous one too
+        is_slice = true;
+      } else if (JoinsSlices(written_.proto(i))) {
+        is_slice = false;
+        position = SourceOfOperand(i);  // one of the slices
+      } else if (opcode != kCopy && opcode != kCopyStart) {
+        return {module_.NameOf(i), position - positions_.Of(i).first, is_slice};
+      }
+      position = SourceOfOperand(positions_[position].instruction);
+    }
+  }
+
+  int32_t SourceOfOperand(int32_t i) const {
+    return written_.flow.SourceOf(positions_.Of(module_.operands(i)[0]).first);
   }
 
   // A conditional, or a call, reads what the computations return that it runs.
@@ -143,62 +212,6 @@ class OverlapChecker {
            (runs && absl::c_any_of(module_.called(i), [&](int32_t called) {
               return has(module_.computation(called).root);
             }));
-  }
-
-  // Where the value comes from that fusions of a collective hand on, each as its own result.
-  int32_t OriginOf(int32_t position) const {
-    while (true) {
-      const int32_t i = positions_[position].instruction;
-      if (!IsHandedOn(i, position)) return position;
-      const absl::StatusOr<std::vector<InPlacePair>> pairs = InPlaceFinder(module_).PairsOf(i);
-      if (!pairs.ok()) return position;
-      const auto pair = std::find_if(pairs->begin(), pairs->end(), [&](const InPlacePair& p) {
-        return positions_.OfArray(i, p.output_array) == position;
-      });
-      if (pair == pairs->end()) return position;
-      position = written_.flow.SourceOf(
-          positions_.OfArray(module_.operands(i)[pair->operand], pair->operand_array));
-    }
-  }
-
-  // Whether an array of a result is an operand that still is read as it was.
-  bool IsHandedOn(int32_t i, int32_t position) const {
-    const std::vector<bool> handed = HandsOn(module_, i);
-    for (int32_t k = 0; k < std::ssize(handed); ++k) {
-      if (positions_.OfArray(i, k) == position) return handed[k];
-    }
-    return false;
-  }
-
-  // A fusion within a collective may hand on its operand twice: as what it was, and as updated.
-  bool UpdateOneOperand(const Value& a, const Value& b) const {
-    const int32_t i = positions_[b.position].instruction;
-    const absl::StatusOr<std::vector<InPlacePair>> pairs = InPlaceFinder(module_).PairsOf(i);
-    if (!pairs.ok() || a.offset != b.offset) return false;
-    const auto operand_of = [&](int32_t position) {
-      for (const InPlacePair& pair : *pairs) {
-        if (positions_.OfArray(i, pair.output_array) == position)
-          return written_.flow.SourceOf(
-              positions_.OfArray(module_.operands(i)[pair.operand], pair.operand_array));
-      }
-      return kNone;
-    };
-    return operand_of(a.position) != kNone && operand_of(a.position) == operand_of(b.position);
-  }
-
-  // What an asynchronous instruction wraps may update an operand that is held until the *-done.
-  bool IsUpdatedWhileTransferred(const Value& other, const Value& next) const {
-    const int32_t i = positions_[next.position].instruction;
-    if (written_.flow.WrappedBy(i) == kNone) return false;
-    const absl::StatusOr<std::vector<InPlacePair>> pairs = InPlaceFinder(module_).PairsOf(i);
-    if (!pairs.ok()) return false;
-    return std::any_of(pairs->begin(), pairs->end(), [&](const InPlacePair& pair) {
-      const int32_t operand = module_.operands(i)[pair.operand];
-      return positions_.OfArray(i, pair.output_array) == next.position &&
-             written_.flow.SourceOf(positions_.OfArray(operand, pair.operand_array)) ==
-                 other.position &&
-             written_.opcode(InstructionAt(other.lifetime.end)) == kAsyncDone;
-    });
   }
 
   int32_t InstructionAt(Tick tick) const { return written_.schedule.ticks[tick].instruction; }
@@ -233,8 +246,9 @@ class OverlapChecker {
 
 }  // namespace
 
-absl::Status CheckOverlaps(const PhaseReading& written, const Hardware& hardware) {
-  return OverlapChecker(written, hardware).Run();
+absl::Status CheckOverlaps(const PhaseReading& original, const PhaseReading& written,
+                           const Hardware& hardware) {
+  return OverlapChecker(written, hardware).Check(OverlapChecker(original, hardware).FindShared());
 }
 
 }  // namespace mallocgame::hlo

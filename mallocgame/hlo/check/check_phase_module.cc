@@ -87,7 +87,7 @@ absl::Status CheckPhaseModule(const PhaseModule& original, const PhaseModule& wr
   MG_RETURN_IF_ERROR(hlo::CheckHandedOn(after));
   MG_RETURN_IF_ERROR(hlo::CheckBuffers(before, after, hardware));
   MG_RETURN_IF_ERROR(hlo::CheckPlaces(after, hardware));
-  MG_RETURN_IF_ERROR(hlo::CheckOverlaps(after, hardware));
+  MG_RETURN_IF_ERROR(hlo::CheckOverlaps(before, after, hardware));
   MG_RETURN_IF_ERROR(hlo::CheckComputation(before, after, hardware));
   return hlo::CheckSignature(original.module, written.module);
 }

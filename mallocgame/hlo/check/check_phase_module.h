@@ -1,8 +1,9 @@
 // The judge of a module that was assigned by hand. Behind its first phase the compiler looks at
 // nothing: values that overlap, loops whose leaves lie apart, or another computation than the
-// program's are linked without a word. So this check must hold before a module is linked. It shares
-// no code with what writes such modules, but for their reading (hlo/module): which results come
-// from which operands, and which are updates in place.
+// program's are linked without a word. So this check must hold before a module is linked. With what
+// writes such modules it shares how a module is read (hlo/module): which results come from which
+// operands, and which must lie where an operand does. Which values may share bytes it takes from
+// the compiler's own assignment.
 #ifndef MALLOCGAME_HLO_CHECK_CHECK_PHASE_MODULE_H_
 #define MALLOCGAME_HLO_CHECK_CHECK_PHASE_MODULE_H_
 
@@ -46,8 +47,9 @@ absl::string_view PhaseRuleName(PhaseRule rule);
 //
 // A value lives from the instruction that makes it to the last that reads it. What an asynchronous
 // instruction reads or fills lives until its *-done; what a loop reads from outside lives to the
-// loop's end; what it carries is kept while its condition runs. The offset of a value may be that
-// of another one that is read for the last time by the instruction that makes it.
+// loop's end; what it carries is kept while its condition runs. A value may begin where another one
+// that still lives does, if `original` has both at one place then. What is read later in the
+// written module must be so in the original too.
 //
 // InvalidArgument: the first rule that is broken, in the order above. The refusal carries its name,
 // the instructions at fault, and by how much fast memory is exceeded (base/refusal.h). The message

@@ -46,7 +46,8 @@ absl::Status CheckBuffers(const PhaseReading& original, const PhaseReading& writ
 // kLoopLeaf, kBranch, kInPlace, kSlicePlace and kPreload.
 absl::Status CheckPlaces(const PhaseReading& written, const Hardware& hardware);
 // kOverlap, in memories of the main core.
-absl::Status CheckOverlaps(const PhaseReading& written, const Hardware& hardware);
+absl::Status CheckOverlaps(const PhaseReading& original, const PhaseReading& written,
+                           const Hardware& hardware);
 // kComputation.
 absl::Status CheckComputation(const PhaseReading& original, const PhaseReading& written,
                               const Hardware& hardware);

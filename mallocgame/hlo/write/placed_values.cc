@@ -249,7 +249,7 @@ absl::StatusOr<int32_t> PlacedValues::TupleAt(int32_t i, absl::Span<const int32_
         draft_.instruction(elements[k]).shape();
   }
   draft_.Emit(own);
-  if (!first) AddTuple(own, i);
+  if (!first) AddTuple(own);  // The one before it may live on, as for another branch.
   return own;
 }
 
@@ -277,15 +277,14 @@ int32_t PlacedValues::MakeTuple(int32_t computation, absl::Span<const int32_t> e
     *proto.mutable_shape()->add_tuple_shapes() = draft_.instruction(element).shape();
   }
   draft_.Emit(tuple);
-  AddTuple(tuple, kNone);
+  AddTuple(tuple);
   return tuple;
 }
 
-void PlacedValues::AddTuple(int32_t instruction, int32_t home) {
+void PlacedValues::AddTuple(int32_t instruction) {
   NewValue value;
   value.instruction_id = draft_.instruction(instruction).id();
   value.size_bytes = kTupleBytes;
-  value.home = home;
   AddValue(std::move(value));
 }
 

@@ -85,7 +85,7 @@ class PlacedValues {
   absl::StatusOr<int32_t> Regroup(int32_t i, const ShapeProto& shape, int32_t& next,
                                   absl::Span<const int32_t> locations);
   bool AreMadeAt(int32_t i, absl::Span<const int32_t> locations) const;
-  void AddTuple(int32_t instruction, int32_t home);
+  void AddTuple(int32_t instruction);
   absl::Status NotThere(int32_t value, int32_t location) const;
   int32_t FirstArray(int32_t i) const { return module_.instruction(i).first_array; }
 
