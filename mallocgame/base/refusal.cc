@@ -19,7 +19,8 @@ void Append(std::string& bytes, absl::string_view text) {
 absl::string_view TakeText(absl::string_view& bytes) {
   const size_t colon = bytes.find(':');
   size_t size = 0;
-  if (colon == bytes.npos || !absl::SimpleAtoi(bytes.substr(0, colon), &size)) return bytes = {};
+  if (colon == absl::string_view::npos || !absl::SimpleAtoi(bytes.substr(0, colon), &size))
+    return bytes = {};
   const absl::string_view text = bytes.substr(colon + 1, size);
   bytes.remove_prefix(colon + 1 + text.size());
   return text;

@@ -234,7 +234,7 @@ class OverlapChecker {
       for (const Tick tick : {value->lifetime.begin, value->lifetime.end})
         instructions.push_back(module_.NameOf(InstructionAt(tick)));
     }
-    return Refuse(PhaseRule::kOverlap, std::move(instructions), Describe(a), ", shares bytes with ",
+    return Refuse(PhaseRule::kOverlap, instructions, Describe(a), ", shares bytes with ",
                   Describe(b), "; values that live at one time must lie apart");
   }
 

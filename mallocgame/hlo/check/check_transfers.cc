@@ -1,6 +1,5 @@
 // Order of execution, as far as Module does not see to it already.
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/strip.h"
@@ -52,9 +51,9 @@ absl::Status CheckOneDone(const PhaseReading& written, int32_t start) {
     absl::StrAppend(&found, found.empty() ? "'" : "', '", written.proto(user).name());
     names.push_back(written.proto(user).name());
   }
-  return Refuse(PhaseRule::kTransfer, std::move(names), written.module->Where(start),
-                " is used by ", users.empty() ? "nothing" : absl::StrCat(found, "'"),
-                "; it needs one ", absl::StripSuffix(written.proto(start).opcode(), "start"),
+  return Refuse(PhaseRule::kTransfer, names, written.module->Where(start), " is used by ",
+                users.empty() ? "nothing" : absl::StrCat(found, "'"), "; it needs one ",
+                absl::StripSuffix(written.proto(start).opcode(), "start"),
                 "done, which alone may use it");
 }
 

@@ -3,7 +3,6 @@
 #define MALLOCGAME_HLO_CHECK_PHASE_RULES_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,9 +14,10 @@ namespace mallocgame::hlo {
 
 // `instructions` are the names of those at fault.
 template <class... Parts>
-absl::Status Refuse(PhaseRule rule, std::vector<std::string> instructions, const Parts&... parts) {
+absl::Status Refuse(PhaseRule rule, const std::vector<std::string>& instructions,
+                    const Parts&... parts) {
   const absl::string_view name = PhaseRuleName(rule);
-  return Refused({.rule = std::string(name), .instructions = std::move(instructions)},
+  return Refused({.rule = std::string(name), .instructions = instructions},
                  absl::InvalidArgumentError(absl::StrCat("rule ", name, ": ", parts...)));
 }
 
