@@ -135,6 +135,7 @@ TEST_CASE("phase check: an opcode that nobody knows can't be judged") {
   Written written("wavernn");
   written.at("add.77").set_opcode("winograd");
   RequireRefused(written, PhaseRule::kReadable);
+  CHECK(RefusalOf(written.Check()).instructions == std::vector<std::string>{"add.77"});
 }
 
 TEST_CASE("phase check: values that live at one time lie apart") {
