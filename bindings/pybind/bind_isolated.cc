@@ -31,8 +31,8 @@ std::unique_ptr<PlacedModule> ReadPlacedModule(const py::bytes& module,
 
 InstructionPlacement MakePlacement(std::vector<std::vector<int64_t>> operands,
                                    std::vector<int64_t> results, std::vector<int64_t> values,
-                                   const std::vector<Shared>& shared, const py::bytes& backend_config,
-                                   int64_t channel_id,
+                                   const std::vector<Shared>& shared,
+                                   const py::bytes& backend_config, int64_t channel_id,
                                    const std::vector<py::bytes>& frontend_attributes) {
   InstructionPlacement placement{std::move(operands),
                                  std::move(results),

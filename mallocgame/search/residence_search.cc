@@ -405,8 +405,11 @@ void ResidenceSearch::Fill(Rng& rng) {
 
 bool ResidenceSearch::Move(int32_t decision, Rng& rng) {
   const int32_t r = arrangement_.served_by()[decision];
+  const int32_t buffer = game_->tables().decisions[decision].buffer;
   const uint32_t kind = rng.Below(16);
   if (kind == 15) return ReassignBuffer(decision, rng);
+  if (kind == 14 && game_->hardware().max_preloads > 0 && tables_.CanBePreloaded(buffer))
+    return Preload(buffer, rng);
   if (r < 0) return Insert(decision, rng);
   if (kind < 4) {
     arrangement_.Remove(r);
@@ -415,10 +418,7 @@ bool ResidenceSearch::Move(int32_t decision, Rng& rng) {
   if (kind < 7) return Cut(r, position_of_[decision], rng);
   if (kind < 9) return Coalesce(r, rng);
   if (kind < 12) return Shift(r, rng);
-  if (kind < 14) return Relocate(r, rng);
-  const int32_t buffer = game_->tables().decisions[decision].buffer;
-  const bool preloads = game_->hardware().max_preloads > 0 && tables_.CanBePreloaded(buffer);
-  return preloads ? Preload(buffer, rng) : Relocate(r, rng);
+  return Relocate(r, rng);
 }
 
 void ResidenceSearch::Propose(Rng& rng) {

@@ -301,7 +301,7 @@ def test_functions_of_the_extension(program, game):
         ("program: mallocgame._core.Program", repr(PROGRAM)): lambda: mg.Game(PROGRAM),
         ("hardware", "'tpu_v4i'"): lambda: mg.Game(program, "tpu_v4i"),
         ("forbidden", "[1, '2']"): lambda: mg.Game(program, forbidden=[1, "2"]),
-        ("solver: str", "solver=None"): lambda: mg.solve(program, None),
+        ("solver: str", "None"): lambda: mg.solve(program, None),
         ("seconds", "'10'"): lambda: mg.solve(program, seconds="10"),
         ("progress", "Callable", "'yes'"): lambda: mg.solve(program, progress="yes"),
         ("stop", "stop=True"): lambda: mg.solve(program, stop=True),

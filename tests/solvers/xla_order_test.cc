@@ -11,7 +11,6 @@
 namespace mallocgame {
 namespace {
 
-using testing::AccessAt;
 using testing::ProgramBuilder;
 using testing::TestHardware;
 
