@@ -175,6 +175,7 @@ REFERENCE = {
     ],
     "Solvers": ["solve", "solver_names", "SolveResult"],
     "Logged games": ["record", "save_log", "load_log", "replay"],
+    "Games without a program": ["TimeGame", "PriorityGame", "ScheduleGame"],
     "Environments and observations": ["MallocGameEnv", "VectorEnv"],
     "Pictures": [
         ".. automodule:: mallocgame.viewer",

@@ -7,6 +7,7 @@ A network learns to decide as annealing's plans do, in a game that asks about on
 """
 
 import argparse
+import dataclasses
 import multiprocessing
 import pathlib
 from collections import Counter
@@ -28,21 +29,17 @@ TEMPERATURE = 1.0  # of modes that are drawn
 
 def demonstrate(level: mg.Level, games: int = 1000) -> list[np.ndarray]:
     """Returns observations [decisions, size] and modes [decisions] of the best plan found."""
-    result = mg.solve(level.game(**mg.FINE_GAME), "anneal", 0.0, evaluations=games)
+    result = mg.solve(level.game(mg.FINE_GAME), "anneal", 0.0, evaluations=games)
     state, modes = result.game.initial_state(), {}
     for action in result.actions.tolist():  # of a game that shows several runs
         modes[state.asked_about()[action // MODES]] = action % MODES
         state.apply(action)
-    state = level.game(**mg.FINE_GAME).initial_state()
+    state = level.game(mg.FINE_GAME).initial_state()
     observer, rows, chosen = mg.observation.Observer(state.game, COMPACT), [], []
     while not state.is_terminal():
         # Runs are placed in another order here, so that a place may be taken.
-        wanted = (
-            modes.get(state.asked_about()[0], mg.Mode.LATE),
-            mg.Mode.LATE,
-            mg.Mode.SPLIT,
-            mg.Mode.SKIP,
-        )
+        late, split, skip = mg.Mode.LATE, mg.Mode.SPLIT, mg.Mode.SKIP
+        wanted = (modes.get(state.asked_about()[0], late), late, split, skip)
         mode = next(mode for mode in wanted if mode in state.legal_actions())
         if len(state.legal_actions()) > 1:
             rows.append(observer.observe(state))
@@ -153,7 +150,7 @@ def play_several(
 ) -> list[mg.State]:
     """Plays the fine game, then games with drawn modes and a drawn order; returns their ends."""
     drawn = drawn_orders(level, count - 1, seed)
-    first = play(policy, [level.game(**mg.FINE_GAME)])
+    first = play(policy, [level.game(mg.FINE_GAME)])
     return first + play(policy, drawn, TEMPERATURE, seed)
 
 
@@ -162,7 +159,7 @@ def drawn_orders(level: mg.Level, count: int, seed: int) -> list[mg.Game]:
     chance = np.random.default_rng(seed)
     weights = [(max(0.0, chance.uniform(-0.5, 0.5)), chance.uniform(0.25, 1)) for _ in range(count)]
     return [
-        level.game(**mg.FINE_GAME | {"bytes_weight": of_bytes, "time_weight": of_time})
+        level.game(dataclasses.replace(mg.FINE_GAME, bytes_weight=of_bytes, time_weight=of_time))
         for of_bytes, of_time in weights
     ]
 

@@ -9,19 +9,21 @@ as many games as maps.
 """
 
 import argparse
+import dataclasses
 import pathlib
 
 import mallocgame as mg
 from mallocgame import agents
 
-GAME = mg.FINE_GAME | {"candidates": 51, "exact_stalls": False}  # A map is graded at its end.
+# A map is graded at its end.
+GAME = dataclasses.replace(mg.FINE_GAME, candidates=51, exact_stalls=False)
 STAKE = 1.01  # levels on which the best known plan is 1 % faster than greedy's, or more
 ACCESSES = (20, 700)  # of a level
 
 
 def problem(level: mg.Level) -> mg.placement.Placement:
     """Returns a problem whose reward is over greedy, and whose first map places nothing."""
-    game = level.game(**GAME)
+    game = level.game(GAME)
     return mg.placement.Placement.of_game(game, level.greedy_ps, game.initial_state().plan())
 
 

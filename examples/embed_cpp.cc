@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/games.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/files.h"
@@ -37,18 +38,18 @@ int BestNow(mg::Position& position) {
   return best;
 }
 
-absl::Status Run(const std::string& path, mg::GameKind kind) {
+absl::Status Run(const std::string& path, const std::string& kind) {
   const absl::StatusOr<std::string> bytes = mg::ReadFile(path);
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<mg::ProgramFile> file = mg::ParseProgramFile(*bytes);
   if (!file.ok()) return file.status();
-  mg::GameOptions options;
-  options.kind = kind;
+  const auto options = mg::OptionsOfGame(kind);
+  if (!options.ok()) return options.status();
   const absl::StatusOr<std::shared_ptr<const mg::Game>> game =
-      mg::Game::Create(file->program, file->hardware, options);
+      mg::Game::Create(file->program, file->hardware, **options);
   if (!game.ok()) return game.status();
 
-  const std::unique_ptr<mg::Position> position = (*game)->Start();  // of either game
+  const std::unique_ptr<mg::Position> position = (*game)->NewInitialPosition();  // of either game
   while (!position->IsTerminal()) {
     const auto saved_ps = position->Apply(BestNow(*position));
     if (!saved_ps.ok()) return saved_ps.status();
@@ -79,8 +80,7 @@ int main(int argc, char** argv) {
     std::cerr << "usage: embed_cpp PROGRAM.mgp [priority]\n";
     return 2;
   }
-  const absl::Status status =
-      Run(argv[1], priority ? mg::GameKind::kPriority : mg::GameKind::kTime);
+  const absl::Status status = Run(argv[1], priority ? "priority" : "time");
   if (!status.ok()) std::cerr << "embed_cpp: " << status.ToString() << "\n";
   return status.ok() ? 0 : 2;
 }

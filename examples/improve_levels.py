@@ -94,7 +94,7 @@ def improve(
             group["lr"] = RATE * (1 - number / rounds)
         drawn = [levels[i] for i in chance.choice(len(levels), LEVELS, replace=False)]
         several = [level for level in drawn for _ in range(GAMES)]
-        games = [game for level in drawn for game in [level.game(**mg.FINE_GAME)] * GAMES]
+        games = [game for level in drawn for game in [level.game(mg.FINE_GAME)] * GAMES]
         ends, told = play_and_tell(policy, games, chance)
         found = scores(several, ends).clip(WORST).reshape(LEVELS, GAMES)
         better = found - found.mean(1, keepdims=True)

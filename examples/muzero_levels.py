@@ -16,7 +16,7 @@ from mallocgame import agents
 
 # It imitates annealing's plans for most of its updates, and searches beside that.
 CONFIG = {
-    "candidates": mg.FINE_GAME["candidates"],
+    "candidates": mg.FINE_GAME.candidates,
     "baseline": "greedy",
     "groups": 1,
     "updates": 100,
@@ -39,7 +39,7 @@ def train(seconds: float, seed: int) -> agents.MuZero:
         for level in mg.levels("train", scored=True)
         if level.gain >= STAKE and ACCESSES[0] <= level.features["accesses"] <= ACCESSES[1]
     ]
-    games = [level.game(**mg.FINE_GAME) for level in levels[::EVERY]]
+    games = [level.game(mg.FINE_GAME) for level in levels[::EVERY]]
     trainer = agents.MuZero(games, CONFIG, seed, threads=1)
     end = time.process_time() + seconds
     while time.process_time() < end:
@@ -70,7 +70,7 @@ if __name__ == "__main__":
     search = {"rollout_share": 0} if options.search else {"simulations": 1}
     for split in options.split or ["validation"]:
         for level in mg.levels(split):
-            game = level.game(**mg.FINE_GAME)
+            game = level.game(mg.FINE_GAME)
             both = (agent.baseline(game), agent.play(game, config=search))
             faster = min(both, key=lambda result: result.report.latency_ps)
             mg.save_plan(faster.plan, game.program, options.folder / f"{level.name}.json")

@@ -54,7 +54,7 @@ class MaskedDQN(DQN):
 def main() -> None:
     given = sys.argv[1:]
     folder, steps, seed, *splits = [*given, *["dqn_plans", "300000", "0"][len(given) :]]
-    settings: dict[str, Any] = {**mg.FINE_GAME, "observation": "compact"}
+    settings: dict[str, Any] = {"game": mg.FINE_GAME, "observation": "compact"}
     torch.set_num_threads(1)  # The network is small, so threads would wait for each other.
 
     model = MaskedDQN(

@@ -15,7 +15,7 @@ import mallocgame as mg
 from mallocgame.envs.sb3 import SB3VecEnv
 
 folder, steps, seed, *splits = [*sys.argv[1:], *["ppo_plans", "900000", "0"][len(sys.argv) - 1 :]]
-settings: dict[str, Any] = {**mg.FINE_GAME, "observation": "compact"}
+settings: dict[str, Any] = {"game": mg.FINE_GAME, "observation": "compact"}
 torch.set_num_threads(1)  # The network is small, so threads would wait for each other.
 
 envs = SB3VecEnv(64, mg.levels("train", scored=True), **settings)

@@ -16,8 +16,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/priority/priority_state.h"
-#include "mallocgame/game/state.h"
-#include "mallocgame/search/decoder.h"
+#include "mallocgame/game/time/state.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/starts.h"
 #include "mallocgame/simulator/simulate.h"
@@ -27,7 +26,6 @@
 namespace mallocgame::egrl {
 namespace {
 
-constexpr int kTimeLevels = 2;               // of a time game: fast and main memory
 constexpr int kPlacingClimbs = 100;          // the most for each map that an agent places
 constexpr int64_t kPaperEvaluations = 4000;  // the limit where none is given
 // The share of a time limit in which the plan is made from which a priority game is refined.
@@ -35,12 +33,12 @@ constexpr double kStarting = 0.05;
 
 // Plays everything into main memory, as far as the rules leave a choice.
 absl::Status PlayAllMain(const Game& game, Budget& budget) {
-  const std::unique_ptr<Position> position = game.Start();
-  const int in_main = game.options().kind == GameKind::kPriority ? PriorityAction(0, Mode::kSkip)
-                                                                 : static_cast<int>(Action::kDrop);
+  const std::unique_ptr<Position> position = game.NewInitialPosition();
+  static_assert(static_cast<int>(Mode::kSkip) == static_cast<int>(Action::kDrop));
+  constexpr int kInMain = static_cast<int>(Action::kDrop);  // of the first candidate
   while (!position->IsTerminal()) {
     const ActionSet legal = position->legal_actions();
-    MG_RETURN_IF_ERROR(position->Apply(legal.Has(in_main) ? in_main : *legal.begin()).status());
+    MG_RETURN_IF_ERROR(position->Apply(legal.Has(kInMain) ? kInMain : *legal.begin()).status());
   }
   budget.Finished(*position);
   return absl::OkStatus();
@@ -61,6 +59,13 @@ absl::StatusOr<SolveResult> Judge(const Budget& budget) {
   result.curve = budget.curve();
   for (Improvement& better : result.curve) better.solver = "egrl";
   return result;
+}
+
+absl::Status CheckLevels(int found, int trained) {
+  if (found == trained) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("egrl: the agent was trained with ", trained,
+                                                 " levels of memory, found a problem with ",
+                                                 found));
 }
 
 // Trains one generation after another, as long as the next one is within the limits.
@@ -86,7 +91,8 @@ absl::Status TrainWithin(const SolveLimits& limits, Trainer& trainer, Budget& bu
 }
 
 absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits limits, Config config,
-                                    const std::vector<std::vector<float>>& ancestors) {
+                                    const std::vector<std::vector<float>>& ancestors,
+                                    std::optional<int> levels = std::nullopt) {
   if (limits.seconds <= 0 && limits.evaluations <= 0) limits.evaluations = kPaperEvaluations;
   const Game& game = *problem.game;
   Budget budget(limits);
@@ -98,12 +104,13 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   }
   std::optional<Plan> start;
   std::shared_ptr<const Game> played = problem.game;
-  if (game.options().kind == GameKind::kPriority) {
+  if (const PriorityGame* const priority = PriorityGame::From(game); priority != nullptr) {
     // With fewer candidates a run has its turn later than its map says.
-    const GameStart best = StartsWithin(*GameToSearch(game), budget, kStarting, 2 * kStarting)[0];
+    const GameStart best =
+        StartsWithin(*GameToSearch(*priority), budget, kStarting, 2 * kStarting)[0];
     played = best.game;
-    PriorityState state(played);
-    PlayOn(state, best.intent);
+    PriorityState state(best.game);
+    state.PlayOn(best.intent);
     budget.Keep(state);
     start = state.ToPlan();
   }
@@ -111,6 +118,7 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   const auto placement = PlacementProblem::Create(played, baseline_ps, start ? &*start : nullptr);
   if (absl::IsInvalidArgument(placement.status())) return Judge(budget);
   MG_RETURN_IF_ERROR(placement.status());
+  if (levels) MG_RETURN_IF_ERROR(CheckLevels((*placement)->levels(), *levels));
   MG_ASSIGN_OR_RETURN(const auto trainer,
                       Trainer::Create({*placement}, config, limits.seed, 1, ancestors));
   MG_RETURN_IF_ERROR(TrainWithin(limits, *trainer, budget));
@@ -128,7 +136,7 @@ class EgrlAgent final : public Agent {
 
   absl::StatusOr<PlacementSearchResult> Place(const PlacementProblem& problem, int samples,
                                               uint64_t seed) const override {
-    MG_RETURN_IF_ERROR(CheckLevels(problem.levels()));
+    MG_RETURN_IF_ERROR(CheckLevels(problem.levels(), levels()));
     if (samples < 0)
       return absl::InvalidArgumentError(
           absl::StrCat("egrl: samples: found ", samples, ", allowed: 0 or more"));
@@ -173,17 +181,13 @@ class EgrlAgent final : public Agent {
 
   absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                     const SolveLimits& limits) const override {
-    MG_RETURN_IF_ERROR(CheckLevels(
-        problem.game->options().kind == GameKind::kPriority ? kActionModes : kTimeLevels));
-    return TrainOn(problem, limits, checkpoint_.config, networks_);
+    return TrainOn(problem, limits, checkpoint_.config, networks_, levels());
   }
 
   const Config& config() const override { return checkpoint_.config; }
   const std::string& name() const override { return checkpoint_.name; }
   int levels() const override { return checkpoint_.levels; }
-  GameKind kind() const override {
-    return levels() == kActionModes ? GameKind::kPriority : GameKind::kTime;
-  }
+  std::string game() const override { return levels() == kActionModes ? "priority" : "time"; }
   int64_t generations() const override { return checkpoint_.generations; }
   int64_t evaluations() const override { return checkpoint_.evaluations; }
 
@@ -209,13 +213,6 @@ class EgrlAgent final : public Agent {
     return critics;
   }
 
-  absl::Status CheckLevels(int found) const {
-    if (found == checkpoint_.levels) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("egrl: the agent was trained with ", checkpoint_.levels,
-                     " levels of memory, found a problem with ", found));
-  }
-
   Checkpoint checkpoint_;
   std::vector<std::vector<float>> networks_;  // weights; those of the actor come first
 };
@@ -233,7 +230,7 @@ NamedSolver EgrlSolver() {
             return TrainOn(problem, limits, {}, {});
           },
           /*portfolio_share=*/0,
-          {GameKind::kPriority, GameKind::kTime}};
+          {"priority", "time"}};
 }
 
 }  // namespace mallocgame::egrl

@@ -41,7 +41,7 @@ class Agent {
   virtual const Config& config() const = 0;
   virtual const std::string& name() const = 0;  // name of the problem it was trained on
   virtual int levels() const = 0;               // number of levels of that problem
-  virtual GameKind kind() const = 0;            // of the games that Solve takes
+  virtual std::string game() const = 0;         // that Solve takes
   virtual int64_t generations() const = 0;      // number of generations it was trained for
   virtual int64_t evaluations() const = 0;      // number of maps graded in training
 };

@@ -49,11 +49,10 @@ PuctOptions OptionsOfPuct() {
 // Values positions by games that follow the current game. Knows the current and the best game.
 class Rollouts final : public Evaluator {
  public:
-  // Ends the search when the share `until` of the limits is used up.
-  Rollouts(const Game& game, BasePolicy& policy, double until, Budget& budget)
-      : game_(game), policy_(policy), budget_(budget), until_(until) {
+  Rollouts(const Game& game, BasePolicy& policy, Budget& budget)
+      : game_(game), policy_(policy), budget_(budget) {
     // The game that `policy` plays from the start is counted already.
-    const std::unique_ptr<Position> position = game_.Start();
+    const std::unique_ptr<Position> position = game_.NewInitialPosition();
     policy_.PlayOn(*position);
     budget_.Keep(*position);
     Keep(*position);
@@ -75,7 +74,7 @@ class Rollouts final : public Evaluator {
   }
 
   // This looks at the clock, which takes time.
-  bool Exhausted() const { return budget_.Exhausted() || budget_.Progress() >= until_; }
+  bool Exhausted() const { return budget_.Exhausted() || budget_.Progress() >= 1; }
 
   // Changes a few decisions of the current game at random.
   void Change(Rng& rng) {
@@ -129,7 +128,7 @@ class Rollouts final : public Evaluator {
   }
 
   void PlayFromStart() {
-    const std::unique_ptr<Position> position = game_.Start();
+    const std::unique_ptr<Position> position = game_.NewInitialPosition();
     PlayOn(*position);
     Keep(*position);
     Adopt();
@@ -149,7 +148,6 @@ class Rollouts final : public Evaluator {
   const Game& game_;
   BasePolicy& policy_;
   Budget& budget_;
-  const double until_;
   Line line_, best_;      // the current game, and the best
   bool changed_ = false;  // whether line_ is not the game that is followed
   int64_t positions_ = 0;
@@ -174,7 +172,7 @@ bool SearchDecisions(const Game& game, int simulations, uint64_t seed, Budget& b
   const auto search = Search::Create(options, *MakePuct(OptionsOfPuct()), 1, game.num_actions());
   MG_CHECK(search.ok());
   Rng seeds(seed);
-  model.SetPosition(0, game.Start());
+  model.SetPosition(0, game.NewInitialPosition());
   for (size_t i = 0; i < rollouts.actions().size(); ++i) {
     const int64_t before = budget.evaluations();
     const absl::Status status = (*search)->Run(model, seeds.Next());
@@ -211,15 +209,12 @@ bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budge
   return whole;
 }
 
-// Plays games until the share `until` of the limits is used up. `policy` follows the best of them
-// then.
-void PlayGames(const Game& game, BasePolicy& policy, double until, Rng& rng, Budget& budget) {
-  const int simulations =
-      game.options().kind == GameKind::kTime ? kTimeSimulations : kPrioritySimulations;
-  Rollouts rollouts(game, policy, until, budget);
+// Plays games until the limits are used up, the first with so many simulations for each decision.
+void PlayGames(const Game& game, BasePolicy& policy, int simulations, Rng& rng, Budget& budget) {
+  Rollouts rollouts(game, policy, budget);
   if (rollouts.actions().empty()) return;
   std::vector<std::unique_ptr<Position>> starts;
-  starts.push_back(game.Start());
+  starts.push_back(game.NewInitialPosition());
   const auto model = GameModel::Create(std::move(starts), &rollouts);
   MG_CHECK(model.ok());
   for (uint64_t number = 1; !rollouts.Exhausted(); ++number) {
@@ -231,31 +226,22 @@ void PlayGames(const Game& game, BasePolicy& policy, double until, Rng& rng, Bud
   rollouts.ReturnToBest();
 }
 
-void PlayTimeGame(const Game& game, Rng& rng, Budget& budget) {
-  RolloutPolicy policy(game, IntentLike(game, ReadGame(BestRentGame(game, budget.deadline()))));
-  PlayGames(game, policy, 1.0, rng, budget);
-}
-
-// Plays the priority game, among those that differ in what is important, that begins best.
-void PlayPriorityGame(const Game& game, Rng& rng, Budget& budget) {
-  GameStart start = std::move(StartsWithin(game, budget, kStartShare, kStartShare).front());
-  RolloutPolicy policy(*start.game, std::move(start.intent));
-  PlayGames(*start.game, policy, 1.0, rng, budget);
-}
-
-void PlayScheduleGame(const Game& game, Rng& rng, Budget& budget) {
-  const FoundPlan first =
-      StartingPlan(*game.schedule_tables().placement, budget.deadline().Share(kStartShare));
-  SchedulePolicy policy(game, first.plan);
-  PlayGames(game, policy, 1.0, rng, budget);
-}
-
+// A priority game is the one that begins best among those that differ in what is important.
 bool PlayMcts(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 4);
-  switch (game.options().kind) {
-    case GameKind::kTime: PlayTimeGame(game, rng, budget); break;
-    case GameKind::kPriority: PlayPriorityGame(game, rng, budget); break;
-    case GameKind::kSchedule: PlayScheduleGame(game, rng, budget); break;
+  if (const ScheduleGame* const schedule = ScheduleGame::From(game); schedule != nullptr) {
+    const FoundPlan first =
+        StartingPlan(*schedule->placement(), budget.deadline().Share(kStartShare));
+    SchedulePolicy policy(*schedule, first.plan);
+    PlayGames(game, policy, kPrioritySimulations, rng, budget);
+  } else if (const PriorityGame* const priority = PriorityGame::From(game); priority != nullptr) {
+    GameStart start = std::move(StartsWithin(*priority, budget, kStartShare, kStartShare).front());
+    RolloutPolicy policy(*start.game, std::move(start.intent));
+    PlayGames(*start.game, policy, kPrioritySimulations, rng, budget);
+  } else {
+    const State rent = BestRentGame(game, budget.deadline());
+    RolloutPolicy policy(game, IntentLike(game, ReadGame(rent)));
+    PlayGames(game, policy, kTimeSimulations, rng, budget);
   }
   return false;
 }
@@ -268,7 +254,7 @@ NamedSolver MctsSolver() {
             return SolveByPlaying(problem, limits, PlayMcts);
           },
           /*portfolio_share=*/0,
-          {GameKind::kPriority, GameKind::kTime, GameKind::kSchedule}};
+          {"priority", "time", "schedule"}};
 }
 
 }  // namespace mallocgame::mcts

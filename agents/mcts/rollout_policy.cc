@@ -30,9 +30,9 @@ void RolloutPolicy::Adopt(absl::Span<const uint8_t> actions) {
   trace_->Adopt(**end, 0);
   double rank = -1;
   for (int i = 0; i < (*end)->num_decisions(); ++i) {
-    const int32_t segment = DecidedSegment(**end, i);
+    const int32_t segment = (*end)->DecidedSegment(i);
     rank = std::max(static_cast<double>(segment), rank + kNextRank);
-    intent_[segment].mode = DecidedMode(**end, i);
+    intent_[segment].mode = (*end)->DecidedMode(i);
     intent_[segment].rank = rank;
   }
 }

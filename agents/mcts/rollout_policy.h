@@ -29,7 +29,7 @@ class RolloutPolicy final : public BasePolicy {
  public:
   // `game` must outlive the policy; `intent` is a dense one. Without one it is greedy.
   RolloutPolicy(const Game& game, Intent intent);
-  explicit RolloutPolicy(const Game& game) : RolloutPolicy(game, OpenIntent(game)) {}
+  explicit RolloutPolicy(const Game& game) : RolloutPolicy(game, game.OpenIntent()) {}
 
   // Plays `position` to its end as the adopted game was played, or by the next best where that is
   // illegal. Without an adopted game it plays by the intent.

@@ -6,7 +6,6 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/schedule/list_scheduling.h"
-#include "mallocgame/search/decoder.h"
 
 namespace mallocgame::mcts {
 namespace {
@@ -17,7 +16,7 @@ constexpr double kOrderChanges = 0.5;  // the share of changes that are of the o
 
 }  // namespace
 
-SchedulePolicy::SchedulePolicy(const Game& game) : game_(&game) {
+SchedulePolicy::SchedulePolicy(const ScheduleGame& game) : game_(&game) {
   const ScheduleTables& tables = game.schedule_tables();
   for (size_t u = 0; u < tables.all.size(); ++u) {
     const GameUnit& unit = tables.all[u];
@@ -26,14 +25,14 @@ SchedulePolicy::SchedulePolicy(const Game& game) : game_(&game) {
   RankByOrder(tables.units.ProgramOrder());
 }
 
-SchedulePolicy::SchedulePolicy(const Game& game, const Plan& plan) : SchedulePolicy(game) {
+SchedulePolicy::SchedulePolicy(const ScheduleGame& game, const Plan& plan) : SchedulePolicy(game) {
   const ScheduleTables& tables = game.schedule_tables();
   std::vector<double> best;
   Intent best_wanted;
   int64_t least = 0;
   const auto consider = [&](const UnitOrder& order) {
     RankByOrder(order);
-    const std::unique_ptr<Position> position = game.Start();
+    const std::unique_ptr<Position> position = game.NewInitialPosition();
     PlayOn(*position);
     if (!best.empty() && position->latency_ps() >= least) return;
     least = position->latency_ps();
@@ -42,10 +41,10 @@ SchedulePolicy::SchedulePolicy(const Game& game, const Plan& plan) : SchedulePol
   };
   consider(tables.units.ProgramOrder());
   const OrderedGame& own = *tables.own;
-  const Intent like = ReadPlan(*own.game, plan);
+  const Intent like = own.game->ReadPlan(plan);
   for (size_t run = 0; run < like.size(); ++run) {
     wanted_.push_back(
-        OwnSegment(*own.game, static_cast<int32_t>(run), like[run].mode, own.own_access));
+        own.game->OwnSegment(static_cast<int32_t>(run), like[run].mode, own.own_access));
   }
   consider(tables.units.ProgramOrder());
   wanted_ = best_wanted;
@@ -94,7 +93,7 @@ void SchedulePolicy::PlayOn(Position& position) {
   auto& state = static_cast<ScheduleState&>(position);
   Order(state);
   const Intent& intent = IntentAt(state);
-  state.Place([&](PriorityState& placement) { mallocgame::PlayOn(placement, intent); });
+  state.Place([&](PriorityState& placement) { placement.PlayOn(intent); });
 }
 
 void SchedulePolicy::Adopt(absl::Span<const uint8_t> actions) {
@@ -112,7 +111,7 @@ void SchedulePolicy::Adopt(absl::Span<const uint8_t> actions) {
   }
   wanted_.clear();
   for (const PriorityState::Decided& decided : state.placement()->decided()) {
-    wanted_.push_back(OwnSegment(*ordered.game, decided.run, decided.mode, ordered.own_access));
+    wanted_.push_back(ordered.game->OwnSegment(decided.run, decided.mode, ordered.own_access));
   }
   intent_game_ = nullptr;
 }
@@ -153,9 +152,14 @@ void SchedulePolicy::Change(Rng& rng) {
   intent_game_ = nullptr;
 }
 
-std::unique_ptr<BasePolicy> MakePolicy(const Game& game) {
-  if (game.options().kind == GameKind::kSchedule) return std::make_unique<SchedulePolicy>(game);
-  return std::make_unique<RolloutPolicy>(game);
+std::unique_ptr<BasePolicy> MakePolicy(const Game& game, const Plan* plan) {
+  const ScheduleGame* const schedule = ScheduleGame::From(game);
+  if (plan == nullptr) {
+    if (schedule == nullptr) return std::make_unique<RolloutPolicy>(game);
+    return std::make_unique<SchedulePolicy>(*schedule);
+  }
+  if (schedule == nullptr) return std::make_unique<RolloutPolicy>(game, game.ReadPlan(*plan));
+  return std::make_unique<SchedulePolicy>(*schedule, *plan);
 }
 
 }  // namespace mallocgame::mcts

@@ -24,9 +24,9 @@ class SchedulePolicy final : public BasePolicy {
   // Begins with the better one of greedy's placement at the program's own order and one like
   // `plan`, a plan at that order; or with that placement at the order of a list scheduler
   // (schedule/list_scheduling.h), if that is better. `game` must outlive the policy.
-  SchedulePolicy(const Game& game, const Plan& plan);
+  SchedulePolicy(const ScheduleGame& game, const Plan& plan);
   // Begins with the program's own order and greedy's placement.
-  explicit SchedulePolicy(const Game& game);
+  explicit SchedulePolicy(const ScheduleGame& game);
 
   void PlayOn(Position& position) override;
   void Adopt(absl::Span<const uint8_t> actions) override;
@@ -48,18 +48,19 @@ class SchedulePolicy final : public BasePolicy {
   void Order(ScheduleState& state) const;
   const Intent& IntentAt(const ScheduleState& state);
 
-  const Game* game_;
+  const ScheduleGame* game_;
   // By unit (ScheduleTables::all). Of the units that can come next that of the least rank does.
   std::vector<double> rank_;
   std::vector<int32_t> movable_;  // units with a choice
   Intent wanted_;
   // What wanted_ is at the order that was played last.
-  std::shared_ptr<const Game> intent_game_;
+  std::shared_ptr<const PriorityGame> intent_game_;
   Intent intent_;
 };
 
-// A policy of whichever game: it plays greedily until it is given a game to adopt.
-std::unique_ptr<BasePolicy> MakePolicy(const Game& game);
+// A policy of whichever game: until it is given a game to adopt it plays greedily, or to get
+// `plan`, a plan at the program's own order.
+std::unique_ptr<BasePolicy> MakePolicy(const Game& game, const Plan* plan = nullptr);
 
 }  // namespace mallocgame::mcts
 

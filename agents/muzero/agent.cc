@@ -97,7 +97,7 @@ class MuZeroAgent final : public Agent {
   }
 
   absl::Status Initialise(const std::string& networks) {
-    num_actions_ = NumActions(config_.game_options());
+    num_actions_ = config_.game_options()->num_actions();
     MG_RETURN_IF_ERROR(Learner::CheckSize(config_, networks));
     MG_ASSIGN_OR_RETURN(learner_, Learner::Create(config_, seed_));
     return learner_->Load(networks);
@@ -140,7 +140,7 @@ class MuZeroAgent final : public Agent {
   absl::StatusOr<std::shared_ptr<const Game>> GameToPlay(
       const std::shared_ptr<const Game>& asked, const std::atomic<bool>* cancel) const override {
     MG_ASSIGN_OR_RETURN(auto own, OwnGame(asked));
-    if (kind() != GameKind::kPriority) return own;
+    if (PriorityGame::From(*own) == nullptr) return own;
     MG_ASSIGN_OR_RETURN(const std::vector<SolveResult> results,
                         AskInAllGames(own, seed_, Deadline(0, cancel), cancel));
     if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
@@ -168,7 +168,7 @@ class MuZeroAgent final : public Agent {
     training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(const std::shared_ptr<const Task> task, TaskOf(game, cancel));
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
-    const std::unique_ptr<Position> position = game->Start();
+    const std::unique_ptr<Position> position = game->NewInitialPosition();
     std::vector<uint8_t> follow = task->baseline();
     SearchStatistics statistics;
     PlayForced(*position);
@@ -213,17 +213,16 @@ class MuZeroAgent final : public Agent {
 
  private:
   absl::Status CheckGame(const Game& game) const {
-    const GameKind kind = game.options().kind;
-    if (kind != config_.kind()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("muzero: the agent was trained in the game '", GameKindName(config_.kind()),
-                       "', found the game '", GameKindName(kind), "'"));
+    const std::string found = game.options().game(), own = config_.game;
+    if (found != own) {
+      return absl::InvalidArgumentError(absl::StrCat("muzero: the agent was trained in the game '",
+                                                     own, "', found the game '", found, "'"));
     }
     if (game.num_actions() == num_actions_) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("muzero: the agent was trained with ", num_actions_,
                      " actions, found a game with ", game.num_actions(), "; set ",
-                     kind == GameKind::kTime ? "paper_actions" : "candidates", " alike"));
+                     game.options().Has("candidates") ? "candidates" : "paper_actions", " alike"));
   }
 
   // The same game with as many candidates as the networks were trained with. InvalidArgument: it is
@@ -231,7 +230,10 @@ class MuZeroAgent final : public Agent {
   absl::StatusOr<std::shared_ptr<const Game>> OwnGame(
       const std::shared_ptr<const Game>& game) const {
     std::shared_ptr<const Game> own = game;
-    if (game->options().kind == kind()) own = GameShowing(*game, config_.game_options().candidates);
+    for (const auto& [name, value] : config_.game_options()->List()) {
+      if (name == "candidates" && this->game() == game->options().game())
+        own = GameShowing(*game, static_cast<int>(std::get<int64_t>(value)));
+    }
     MG_RETURN_IF_ERROR(CheckGame(*own));
     return own;
   }
@@ -298,7 +300,7 @@ class MuZeroAgent final : public Agent {
   Config ConfigFor(const Task& task, int64_t games_left) const {
     Config config = play_config_;
     const int64_t of_a_game =
-        static_cast<int64_t>(task.baseline().size()) * CountOfDecision(task.game());
+        static_cast<int64_t>(task.baseline().size()) * task.game().options().decision_cost();
     if (games_left > 0 && games_left < config.varied_decisions / std::max<int64_t>(1, of_a_game))
       config.varied_decisions = static_cast<int>(games_left * of_a_game);
     return config;

@@ -73,7 +73,7 @@ class Agent {
                                      const std::atomic<bool>* cancel) const = 0;
 
   virtual const Config& config() const = 0;
-  GameKind kind() const { return config().kind(); }              // of the games that Solve takes
+  std::string game() const { return config().game; }             // that Solve plays
   virtual int64_t iterations() const = 0;                        // number of training steps
   virtual const std::vector<std::string>& programs() const = 0;  // names of those trained on
 };

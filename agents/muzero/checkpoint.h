@@ -41,7 +41,7 @@ struct Checkpoint {
   std::string networks;  // what Learner::Save gave
   std::string training;  // what the trainer keeps beside that
 
-  GameKind game_kind() const { return config.kind(); }
+  std::string game() const { return config.game; }
   template <class Self>
   static auto Fields(Self& self) {
     return std::tie(self.config, self.seed, self.iterations, self.programs, self.networks,

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/game/games.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -61,19 +63,15 @@ const training::SettingsTable<Config>& Table() {
 
 }  // namespace
 
-GameKind Config::kind() const {
-  if (game == "priority") return GameKind::kPriority;
-  return game == "schedule" ? GameKind::kSchedule : GameKind::kTime;
-}
-
-GameOptions Config::game_options() const {
-  GameOptions options;
-  options.kind = kind();
-  options.candidates = candidates;
-  if (kind() == GameKind::kSchedule)
-    options.candidates = std::min<int>(options.candidates, kMaxScheduleCandidates);
-  options.min_buffer_bytes = min_buffer_bytes;
-  options.paper_actions = paper_actions;
+std::unique_ptr<GameOptions> Config::game_options() const {
+  const std::string& name = game;
+  std::unique_ptr<GameOptions> options = *OptionsOfGame(name);
+  options->min_buffer_bytes = min_buffer_bytes;
+  if (options->Has("paper_actions"))
+    MG_CHECK(options->Set("paper_actions", static_cast<bool>(paper_actions)).ok());
+  // As many as the game can show.
+  int64_t shown = candidates;
+  while (options->Has("candidates") && !options->Set("candidates", shown).ok()) --shown;
   return options;
 }
 

@@ -3,14 +3,16 @@
 #ifndef AGENTS_MUZERO_CONFIG_H_
 #define AGENTS_MUZERO_CONFIG_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "agents/training/settings.h"
-#include "mallocgame/game/game.h"
+#include "mallocgame/game/game_options.h"
 #include "mallocgame/game/observation.h"
+#include "mallocgame/game/priority/priority_game.h"
 
 namespace mallocgame::muzero {
 
@@ -151,12 +153,12 @@ struct Config {
   Setting<std::string> device = {"auto", "auto|cpu|cuda",
                                  "Device of the network; auto takes cuda where there is one."};
 
-  GameKind kind() const;
   // Whether the search plays learned dynamics.
   bool learned() const { return search_model == "learned"; }
   // Whether rollouts by the rules alone say what actions are worth, which is exact.
   bool exact() const { return !learned() && rollout_share == 1; }
-  GameOptions game_options() const;
+  // Of the game that is played, without a program.
+  std::unique_ptr<GameOptions> game_options() const;
   ObservationOptions observation_options() const;
   friend bool operator==(const Config&, const Config&) = default;
 };

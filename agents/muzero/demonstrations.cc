@@ -15,7 +15,6 @@
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/plan_file.h"
-#include "mallocgame/search/decoder.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/starts.h"
 #include "mallocgame/simulator/simulate.h"
@@ -37,18 +36,16 @@ struct Player {
 
 bool SeesGreedy(const Config& config) { return config.baseline == "greedy"; }
 
-bool IsPriorityGame(const Game& game) { return game.options().kind == GameKind::kPriority; }
-
 int DecisionsOfAGame(const Game& game) {
-  const std::unique_ptr<Position> position = game.Start();
-  PlayOn(*position, OpenIntent(game));
+  const std::unique_ptr<Position> position = game.NewInitialPosition();
+  position->PlayOn(game.OpenIntent());
   return position->num_decisions();
 }
 
 std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisions) {
   std::vector<Player> players = {{"greedy"}, {"rent", 0, true}, {"styles"}, {"xla-heuristic"}};
   if (anneal_decisions <= 0) return players;
-  const double games = anneal_decisions / CountOfDecision(*problem.game) /
+  const double games = anneal_decisions / problem.game->options().decision_cost() /
                        std::max(1, DecisionsOfAGame(*problem.game));
   players.push_back({"anneal", 1 + static_cast<int64_t>(games)});
   if (problem.xla_plan != nullptr) players.push_back({"xla-assigned"});
@@ -58,18 +55,19 @@ std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisio
 // What the demonstrator wanted, which is read from its game if that is of the same kind, or else
 // from its plan.
 absl::StatusOr<Intent> IntentOf(const Game& game, const SolveResult& result) {
-  if (!result.decided.empty() && IsPriorityGame(game)) return IntentLike(game, result.decided);
-  if (result.game == nullptr || result.game->options().kind != game.options().kind)
-    return ReadPlan(game, result.plan);
+  const absl::string_view name = game.options().game();
+  if (!result.decided.empty() && name == "priority") return IntentLike(game, result.decided);
+  if (result.game == nullptr || result.game->options().game() != name)
+    return game.ReadPlan(result.plan);
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
                       PlayActions(*result.game, result.actions));
   return IntentLike(game, ReadGame(*end));
 }
 
 absl::StatusOr<Demonstration> Play(const Game& game, SolveResult result) {
-  if (game.options().kind == GameKind::kSchedule) {
-    const std::unique_ptr<Position> position = game.Start();
-    mcts::SchedulePolicy(game, result.plan).PlayOn(*position);
+  if (game.options().decides_order()) {
+    const std::unique_ptr<Position> position = game.NewInitialPosition();
+    mcts::MakePolicy(game, &result.plan)->PlayOn(*position);
     return Demonstration{{position->actions().begin(), position->actions().end()},
                          position->latency_ps(),
                          std::move(result)};
@@ -77,8 +75,8 @@ absl::StatusOr<Demonstration> Play(const Game& game, SolveResult result) {
   if (result.game != nullptr && result.game->options() == game.options())
     return Demonstration{result.actions, result.report.latency_ps, std::move(result)};
   MG_ASSIGN_OR_RETURN(const Intent intent, IntentOf(game, result));
-  const std::unique_ptr<Position> position = game.Start();
-  PlayOn(*position, intent);
+  const std::unique_ptr<Position> position = game.NewInitialPosition();
+  position->PlayOn(intent);
   return Demonstration{{position->actions().begin(), position->actions().end()},
                        position->latency_ps(),
                        std::move(result)};
@@ -86,7 +84,7 @@ absl::StatusOr<Demonstration> Play(const Game& game, SolveResult result) {
 
 absl::StatusOr<SolveResult> ResultOf(const GameStart& start) {
   PriorityState end(start.game);
-  PlayOn(end, start.intent);
+  end.PlayOn(start.intent);
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*start.game, end.ToPlan()));
   result.actions.assign(end.actions().begin(), end.actions().end());
   result.game = start.game;
@@ -95,7 +93,7 @@ absl::StatusOr<SolveResult> ResultOf(const GameStart& start) {
 }
 
 bool HasDecisions(const Game& game) {
-  const std::unique_ptr<Position> position = game.Start();
+  const std::unique_ptr<Position> position = game.NewInitialPosition();
   PlayForced(*position);
   return !position->IsTerminal();
 }
@@ -103,8 +101,7 @@ bool HasDecisions(const Game& game) {
 // The problem that they are asked to solve: of a schedule game, the priority game.
 SolveProblem PlacementOf(const SolveProblem& problem) {
   SolveProblem placement = problem;
-  if (problem.game->options().kind == GameKind::kSchedule)
-    placement.game = PriorityGameOf(*problem.game);
+  if (problem.game->options().decides_order()) placement.game = PriorityGameOf(*problem.game);
   return placement;
 }
 
@@ -150,14 +147,16 @@ absl::StatusOr<Demonstration> BaselineOf(const std::shared_ptr<const Game>& game
 
 absl::Status AddPriorityStarts(const Game& game, const Deadline& deadline,
                                std::vector<SolveResult>& results) {
-  if (!IsPriorityGame(game)) return absl::OkStatus();
+  const PriorityGame* const priority = PriorityGame::From(game);
+  if (priority == nullptr) return absl::OkStatus();
   const auto styled = std::find_if(results.begin(), results.end(), [](const SolveResult& result) {
     return !result.decided.empty();
   });
   std::optional<FoundPlan> followed;
   if (styled != results.end()) followed = {.plan = styled->plan, .decided = styled->decided};
   bool had = false;
-  for (const GameStart& start : PriorityStarts(game, followed ? &*followed : nullptr, deadline)) {
+  for (const GameStart& start :
+       PriorityStarts(*priority, followed ? &*followed : nullptr, deadline)) {
     // Greedy's game in `game` itself is among the results. The first that follows is the best.
     if (start.follows ? had : start.game->options() == game.options()) continue;
     had |= start.follows;
@@ -170,14 +169,16 @@ absl::Status AddPriorityStarts(const Game& game, const Deadline& deadline,
 std::shared_ptr<const Game> MostPromising(const std::shared_ptr<const Game>& game,
                                           absl::Span<const SolveResult> results) {
   std::shared_ptr<const Game> best = game;
+  const PriorityGame* const own = PriorityGame::From(*game);
+  if (own == nullptr) return best;
   int64_t least_ps = std::numeric_limits<int64_t>::max();
   for (const SolveResult& result : results) {
-    if (!IsPriorityGame(*game) || result.game == nullptr || !IsPriorityGame(*result.game) ||
-        result.report.latency_ps >= least_ps)
+    if (result.game == nullptr || result.report.latency_ps >= least_ps ||
+        result.game->options().game() != absl::string_view(own->Game::options().game()))
       continue;
-    GameOptions options = result.game->options();
-    options.candidates = game->options().candidates;  // for which the networks are made
-    const std::shared_ptr<const Game> other = GameWith(*game, options);
+    PriorityGameOptions options = PriorityOptionsOf(*result.game);
+    options.candidates = own->options().candidates;  // for which the networks are made
+    const std::shared_ptr<const Game> other = PriorityGameWith(*game, options);
     if (!HasDecisions(*other)) continue;
     least_ps = result.report.latency_ps;
     best = other;
@@ -211,7 +212,7 @@ absl::StatusOr<Demonstrations> DemonstrationsFor(const TrainingProblem& problem,
   MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
                       AskDemonstrators({game, xla_plan}, config.demonstration_decisions,
                                        MixSeeds(seed, kDemonstrationStream), cancel));
-  if (!problem.own_game) {
+  if (problem.own_game == nullptr) {
     MG_RETURN_IF_ERROR(AddPriorityStarts(*game, Deadline(0, cancel), results));
     game = MostPromising(game, results);
   }

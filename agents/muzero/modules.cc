@@ -36,7 +36,7 @@ int64_t ColumnFeatures(const ObservationShape& shape) {
 // is legal and what the baseline does.
 int64_t KnownFeatures(const ObservationShape& shape) {
   return shape.num_asked * shape.item_features + shape.num_units * shape.unit_features +
-         shape.num_actions * (1 + kBaselineFeatures);
+         shape.num_actions * (1 + Baseline::kFeatures);
 }
 int64_t JoinedFeatures(const ObservationShape& shape, const Config& config) {
   return (4 + config.heads) * config.embedding + shape.num_scalars + kLeadFeatures;
@@ -53,12 +53,12 @@ torch::Tensor Units(const torch::Tensor& observations, const ObservationShape& s
       .reshape({observations.size(0), s.num_units, s.unit_features});
 }
 torch::Tensor BaselineActions(const torch::Tensor& observations, const ObservationShape& s) {
-  return observations.narrow(1, s.beside, s.num_actions * kBaselineFeatures)
-      .reshape({observations.size(0), s.num_actions, kBaselineFeatures});
+  return observations.narrow(1, s.beside, s.num_actions * Baseline::kFeatures)
+      .reshape({observations.size(0), s.num_actions, Baseline::kFeatures});
 }
 // What is seen of each action: what the observation says, and what the baseline does.
 int64_t ActionFeaturesSeen(const ObservationShape& s) {
-  return s.action_features + kBaselineFeatures;
+  return s.action_features + Baseline::kFeatures;
 }
 torch::Tensor SeenActions(const torch::Tensor& observations, const ObservationShape& s) {
   const auto actions = observations.narrow(1, s.actions, s.num_actions * s.action_features)
@@ -77,10 +77,9 @@ torch::Tensor Mean(const torch::Tensor& x, const torch::Tensor& which) {
 }  // namespace
 
 ObservationShape ShapeOf(const Config& config) {
-  const GameOptions game = config.game_options();
+  const std::unique_ptr<GameOptions> game = config.game_options();
   ObservationShape shape;
-  for (const ObservationPart& part :
-       ObservationLayout(config.observation_options(), NumActions(game), game.kind)) {
+  for (const ObservationPart& part : game->Layout(config.observation_options())) {
     int64_t length = 1;
     for (int n : part.shape) length *= n;
     shape.size = part.offset + length;
@@ -90,7 +89,7 @@ ObservationShape ShapeOf(const Config& config) {
       shape.num_items = part.shape[0];
       shape.item_features = part.shape[1];
       shape.first_asked = candidates ? 0 : shape.num_items / 2;
-      shape.num_asked = candidates ? game.candidates : 1;
+      shape.num_asked = candidates ? shape.num_items - config.neighbours : 1;
     } else if (part.name == "units") {
       shape.units = part.offset;
       shape.num_units = part.shape[0];
@@ -116,7 +115,7 @@ ObservationShape ShapeOf(const Config& config) {
     }
   }
   shape.beside = shape.size;
-  shape.num_beside = shape.num_actions * kBaselineFeatures + kLeadFeatures;
+  shape.num_beside = shape.num_actions * Baseline::kFeatures + kLeadFeatures;
   shape.size += shape.num_beside;
   return shape;
 }
@@ -350,7 +349,7 @@ torch::Tensor KnownOf(const torch::Tensor& observations, const ObservationShape&
   known.narrow(0, shape.items, shape.num_items * shape.item_features).fill_(1);
   known.narrow(0, shape.units, shape.num_units * shape.unit_features).fill_(1);
   known.narrow(0, shape.mask, shape.num_actions).fill_(1);
-  known.narrow(0, shape.beside, shape.num_actions * kBaselineFeatures).fill_(1);
+  known.narrow(0, shape.beside, shape.num_actions * Baseline::kFeatures).fill_(1);
   return observations * known;
 }
 

@@ -22,10 +22,10 @@ struct TrainingProblem {
   std::optional<Plan> xla_plan;
   // A game that is played as it is, but for the number of candidates; else it is that of the
   // config, and a priority game has the weights of importance that promise most.
-  std::optional<GameOptions> own_game = {};
+  std::shared_ptr<const GameOptions> own_game = nullptr;
 };
 
-// The game to begin with. InvalidArgument: options out of range, or an own game of another kind, or
+// The game to begin with. InvalidArgument: options out of range, or an own game of another name, or
 // with other actions, than the config's.
 absl::StatusOr<std::shared_ptr<const Game>> GameOf(const TrainingProblem& problem,
                                                    const Config& config);

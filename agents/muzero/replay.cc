@@ -131,7 +131,7 @@ PlayedGame GameOf(const Task& task, int32_t index, const Position& end, int firs
   game.latency_ps = end.latency_ps();
   game.final_lead = static_cast<float>(task.LeadOf(game.latency_ps));
   const bool imitated = imitate && game.MayBeImitated();
-  const std::unique_ptr<Position> position = task.game().Start();
+  const std::unique_ptr<Position> position = task.game().NewInitialPosition();
   for (size_t i = 0; i < game.actions.size(); ++i) {
     if (static_cast<int>(i) >= first && position->legal_actions().size() > 1) {
       Step step;
@@ -382,7 +382,7 @@ void WriteObservations(const Task& task, const PlayedGame& game, std::vector<Wan
     return std::tie(a.decision, a.element) < std::tie(b.decision, b.element);
   });
   const size_t size = task.observation_size();
-  const std::unique_ptr<Position> position = task.game().Start();
+  const std::unique_ptr<Position> position = task.game().NewInitialPosition();
   for (const Wanted& w : wanted) {
     while (position->num_decisions() < w.decision)
       MG_CHECK(position->Apply(game.actions[position->num_decisions()]).ok());

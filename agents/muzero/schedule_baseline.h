@@ -35,7 +35,7 @@ class ScheduleBaseline {
 
  private:
   struct AtOrder {
-    std::shared_ptr<const Game> game;
+    std::shared_ptr<const PriorityGame> game;
     std::shared_ptr<const Intent> intent;
   };
 

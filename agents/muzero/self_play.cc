@@ -93,7 +93,7 @@ SelfPlay::Episode SelfPlay::Begin(Turn& turn) const {
         PositionAfter(game, absl::MakeConstSpan(start.actions).subspan(0, decision));
     return {start.task, left, std::move(position), {}, start.actions, turn.assignment.updates};
   }
-  std::unique_ptr<Position> position = game.Start();
+  std::unique_ptr<Position> position = game.NewInitialPosition();
   PlayForced(*position);
   return {start.task, std::numeric_limits<int32_t>::max(), std::move(position),
           {},         task(start.task).baseline(),         turn.assignment.updates};

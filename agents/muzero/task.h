@@ -19,7 +19,6 @@
 #define AGENTS_MUZERO_TASK_H_
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -27,11 +26,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "agents/muzero/baseline.h"
 #include "agents/muzero/config.h"
-#include "agents/muzero/schedule_baseline.h"
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/position.h"
-#include "mallocgame/game/priority/priority_state.h"
 
 namespace mallocgame::muzero {
 
@@ -50,8 +48,8 @@ class Task {
   const std::vector<uint8_t>& baseline() const { return baseline_; }
   int64_t baseline_ps() const { return baseline_ps_; }
 
-  // The lead of `position` over the baseline, in units: at the same access in the time game, with
-  // the same accesses decided in the other games. At the end it is LeadOf its latency.
+  // The lead of `position` over the baseline, in units, where the baseline stands alike
+  // (Baseline::LatencyAt). At the end it is LeadOf its latency.
   double Lead(const Position& position) const;
   // The lead of a finished game of this latency.
   double LeadOf(int64_t latency_ps) const {
@@ -63,36 +61,16 @@ class Task {
   Task(std::shared_ptr<const Game> game, Observer observer)
       : game_(std::move(game)), observer_(std::move(observer)) {}
 
-  void ReadTimeGame();
-  void ReadPriorityGame(const PriorityState& end);
-  int64_t BaselineAt(const Position& position) const;
-  void WriteBaseline(const Position& position, float* out) const;
-
   std::shared_ptr<const Game> game_;
   Observer observer_;
   std::vector<uint8_t> baseline_;
   int64_t baseline_ps_ = 0;
-  // In the time game, for each access: the baseline's latency when it decided about that access or
-  // a later one.
-  std::vector<int64_t> latency_by_access_;
-  // In the priority game, for each run: what the baseline saves over its accesses. Where the
-  // baseline decided about a longer run, the accesses share what that saves evenly.
-  std::vector<int64_t> saved_by_run_;
-  // What the baseline does with each access, or each run, and when; kNever where it decides nothing
-  // about it.
-  struct Choice {
-    uint8_t action = 0;  // or mode
-    int32_t turn = kNever;
-  };
-  static constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
-  std::vector<Choice> choices_;
-  // In the schedule game both, at any order.
-  std::shared_ptr<const ScheduleBaseline> schedule_;
+  std::shared_ptr<const Baseline> seen_;  // what the baseline does and saves
   double unit_ps_ = 1;
 };
 
-// A game as bytes and back, without its program, and without what the config says of it: its kind,
-// its number of candidates, and whether it has the paper's actions.
+// A game as bytes and back, without its program: its name and options, which must be those of the
+// config's game, with as many actions.
 void WriteOwnGame(const Game& game, std::string& out);
 absl::StatusOr<std::shared_ptr<const Game>> ReadOwnGame(
     absl::string_view& in, const std::shared_ptr<const Program>& program, const Hardware& hardware,
@@ -103,22 +81,9 @@ void WriteTask(const Task& task, std::string& out);
 absl::StatusOr<Task> ReadTask(absl::string_view& in, const std::shared_ptr<const Program>& program,
                               const Hardware& hardware, const Config& config);
 
-// Where what the agent sees beside the observation stands: behind it, row-major.
-inline constexpr int kBaselineFeatures = 2;  // of each action
+// How much the agent sees beside the observation: behind it, row-major, the baseline's features of
+// each action (baseline.h), and then the lead's.
 inline constexpr int kLeadFeatures = 2;
-
-// A decision of the priority game takes several times as long as one of the time game, and one of
-// the schedule game longer still, because an order that is new needs tables. Where decisions are
-// counted to limit time, it counts as so many.
-inline constexpr int kPriorityDecision = 4, kScheduleDecision = 40;
-inline int CountOfDecision(const Game& game) {
-  switch (game.options().kind) {
-    case GameKind::kTime: return 1;
-    case GameKind::kPriority: return kPriorityDecision;
-    case GameKind::kSchedule: return kScheduleDecision;
-  }
-  return 1;
-}
 
 // Plays on while there is one legal action only.
 void PlayForced(Position& position);

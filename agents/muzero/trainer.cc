@@ -62,7 +62,7 @@ class MuZeroTrainer final : public Trainer {
   absl::Status Initialise() {
     for (const TrainingProblem& problem : problems_) {
       MG_ASSIGN_OR_RETURN(auto game, GameOf(problem, config_));
-      const std::unique_ptr<Position> position = game->Start();
+      const std::unique_ptr<Position> position = game->NewInitialPosition();
       PlayForced(*position);
       if (position->IsTerminal()) {
         return absl::InvalidArgumentError(
@@ -77,11 +77,10 @@ class MuZeroTrainer final : public Trainer {
   }
 
   absl::Status TakeNetworks(const Checkpoint& checkpoint) {
-    if (checkpoint.game_kind() != config_.kind()) {
+    if (const std::string own = config_.game; checkpoint.game() != own) {
       return absl::InvalidArgumentError(
-          absl::StrCat("muzero: the networks to begin with play the game '",
-                       GameKindName(checkpoint.game_kind()), "', allowed: '",
-                       GameKindName(config_.kind()), "'"));
+          absl::StrCat("muzero: the networks to begin with play the game '", checkpoint.game(),
+                       "', allowed: '", own, "'"));
     }
     return learner_->LoadNetworks(checkpoint.networks);
   }
@@ -207,7 +206,7 @@ class MuZeroTrainer final : public Trainer {
       BestPlan& best_plan = best_plans_[i];
       MG_ASSIGN_OR_RETURN(OrderedPlan read, OrderedPlanFromJson(problems_[i].program, plan));
       if (!Validate(*read.program, problems_[i].hardware, read.plan).ok() ||
-          (!read.order.empty() && config_.kind() != GameKind::kSchedule))
+          (!read.order.empty() && !games_[i]->options().decides_order()))
         return training::CutShort();
       best_plan.game = GameAt(i, read.order);
       best_plan.order = std::move(read.order);
@@ -289,9 +288,7 @@ class MuZeroTrainer final : public Trainer {
 
   // The game of problem i in which plans lie of this legal order of instructions.
   std::shared_ptr<const Game> GameAt(size_t i, const std::vector<Tick>& order) const {
-    if (config_.kind() != GameKind::kSchedule) return games_[i];
-    const ScheduleTables& tables = games_[i]->schedule_tables();
-    return order.empty() ? tables.placement : tables.GameAt(order)->game;
+    return games_[i]->PlannedAt(order);
   }
 
   // The best plan of problem i, with its order.

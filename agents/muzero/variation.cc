@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const Start& gam
   const size_t size = task.observation_size(), actions = task.game().num_actions();
   std::vector<float> observations;
   std::vector<std::pair<int32_t, ActionSet>> asked;  // decisions, and what is legal there
-  const std::unique_ptr<Position> position = task.game().Start();
+  const std::unique_ptr<Position> position = task.game().NewInitialPosition();
   for (const uint8_t action : game.actions) {
     const ActionSet legal = position->legal_actions();
     if (legal.size() > 1) {
@@ -117,18 +117,18 @@ class Varying {
   virtual int64_t latency_ps() const = 0;  // of the accepted game
 };
 
-// Of the priority game. Of the runs that it could take at a decision, a proposal takes another one or
-// the same.
+// Of the priority game. Of the runs that it could take at a decision, a proposal takes another one
+// or the same.
 class VaryingPlacement final : public Varying {
  public:
-  VaryingPlacement(const Task& task, const Start& start)
-      : task_(task), search_(task.game(), IntentFor(task.game(), start)) {
-    const std::unique_ptr<Position> position = task.game().Start();
+  VaryingPlacement(const Task& task, const PriorityGame& game, const Start& start)
+      : task_(task), search_(game, IntentFor(game, start)) {
+    PriorityState position(game.shared());
     for (const uint8_t action : start.actions) {
-      const auto candidates = static_cast<const PriorityState&>(*position).candidates();
+      const auto candidates = position.candidates();
       shown_.emplace_back(candidates.begin(), candidates.end());
-      MG_CHECK(position->Apply(action).ok());
-      taken_.push_back(DecidedSegment(*position, position->num_decisions() - 1));
+      MG_CHECK(position.Apply(action).ok());
+      taken_.push_back(position.decided().back().run);
     }
   }
 
@@ -218,8 +218,8 @@ class VaryingPlacement final : public Varying {
 // served otherwise and before the one that was. Each trial is a whole game.
 class VaryingSchedule final : public Varying {
  public:
-  VaryingSchedule(const Task& task, const Start& start)
-      : task_(task), accepted_(task.game()), trial_(accepted_), end_(task.game().Start()) {
+  VaryingSchedule(const Task& task, const ScheduleGame& game, const Start& start)
+      : task_(task), accepted_(game), trial_(accepted_), end_(game.NewInitialPosition()) {
     for (const uint8_t action : start.actions) {
       const auto& state = static_cast<const ScheduleState&>(*end_);
       Asked& asked = asked_.emplace_back();
@@ -229,7 +229,7 @@ class VaryingSchedule final : public Varying {
         const OrderedGame& ordered = state.ordered();
         for (const int32_t run : state.placement()->candidates()) {
           if (run < 0) continue;
-          asked.runs.push_back(OwnSegment(*ordered.game, run, Mode::kOpen, ordered.own_access));
+          asked.runs.push_back(ordered.game->OwnSegment(run, Mode::kOpen, ordered.own_access));
         }
       }
       asked.taken = action;
@@ -253,7 +253,7 @@ class VaryingSchedule final : public Varying {
   }
 
   bool Play(double temperature, Rng& rng) override {
-    end_ = task_.game().Start();
+    end_ = task_.game().NewInitialPosition();
     trial_.PlayOn(*end_);
     const double worse = AcceptedLoss(temperature, rng) * task_.unit_ps();
     if (end_->latency_ps() > latency_ps_ + static_cast<int64_t>(worse)) return false;
@@ -298,10 +298,10 @@ class VaryingSchedule final : public Varying {
 
 // Null for a time game, which is not varied.
 std::unique_ptr<Varying> MakeVarying(const Task& task, const Start& start) {
-  if (task.game().options().kind == GameKind::kSchedule)
-    return std::make_unique<VaryingSchedule>(task, start);
-  if (task.game().options().kind == GameKind::kPriority)
-    return std::make_unique<VaryingPlacement>(task, start);
+  if (const auto* const game = ScheduleGame::From(task.game()); game != nullptr)
+    return std::make_unique<VaryingSchedule>(task, *game, start);
+  if (const auto* const game = PriorityGame::From(task.game()); game != nullptr)
+    return std::make_unique<VaryingPlacement>(task, *game, start);
   return nullptr;
 }
 
@@ -358,7 +358,7 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t de
   MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals, Propose(task, start, network));
   if (proposals.empty()) return varied;
   Varying& game = *varying;
-  decisions /= CountOfDecision(task.game());
+  decisions /= task.game().options().decision_cost();
   const double first = kColdest * std::pow(kHottest / kColdest, rng.Uniform());
   double temperature = first;
   std::vector<uint8_t> best_actions;

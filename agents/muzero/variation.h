@@ -34,7 +34,7 @@ struct Varied {
   std::vector<Revision> taught;
 };
 // Plays variations until about `decisions` decisions are played, each of which counts as
-// CountOfDecision. They change `start` where the network's policy suggests it, or,
+// GameOptions::decision_cost. They change `start` where the network's policy suggests it, or,
 // without a network, anywhere. Worse ones are accepted as in simulated annealing, at a temperature
 // that falls from a random one.
 absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t decisions,

@@ -10,8 +10,8 @@
 //     };
 //
 // A field is a number, a string, a list of numbers, a Config (training/settings.h), or a list of
-// structs that list their own fields in the same way. A Checkpoint may have a method game_kind(),
-// which says what game the agent plays; without it that is the time game. An agent whose networks
+// structs that list their own fields in the same way. A Checkpoint may have a method game(), which
+// names the game that the agent plays; without it that is the time game. An agent whose networks
 // see observations (game/observation.h) has a kObservationVersion beside its kFormatVersion.
 #ifndef AGENTS_TRAINING_CHECKPOINT_H_
 #define AGENTS_TRAINING_CHECKPOINT_H_
@@ -35,7 +35,7 @@ namespace mallocgame::training {
 template <class T>
 concept HasFields = requires(T& value) { T::Fields(value); };
 template <class T>
-concept HasGameKind = requires(const T& value) { value.game_kind(); };
+concept HasGame = requires(const T& value) { value.game(); };
 template <class T>
 concept HasSettings = requires(const T& value) { Settings(value); };
 
@@ -91,9 +91,9 @@ absl::Status ReadField(absl::string_view& in, std::vector<T>& list) {
 }
 
 template <class Checkpoint>
-GameKind GameKindOf(const Checkpoint& checkpoint) {
-  if constexpr (HasGameKind<Checkpoint>) return checkpoint.game_kind();
-  return GameKind::kTime;
+std::string GameOf(const Checkpoint& checkpoint) {
+  if constexpr (HasGame<Checkpoint>) return checkpoint.game();
+  return kUsualGame;
 }
 
 template <class Checkpoint>
@@ -107,8 +107,8 @@ template <HasFields Checkpoint>
 std::string PackCheckpoint(const Checkpoint& checkpoint) {
   std::string body;
   WriteField(checkpoint, body);
-  return SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, body,
-                        GameKindOf(checkpoint), ObservationVersionOf<Checkpoint>());
+  return SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, body, GameOf(checkpoint),
+                        ObservationVersionOf<Checkpoint>());
 }
 
 // InvalidArgument: the bytes are not a checkpoint of this agent, are damaged, or are of another
@@ -120,7 +120,7 @@ absl::StatusOr<Checkpoint> UnpackCheckpoint(absl::string_view bytes) {
                                      ObservationVersionOf<Checkpoint>()));
   Checkpoint checkpoint;
   MG_RETURN_IF_ERROR(ReadField(opened.body, checkpoint));
-  if (GameKindOf(checkpoint) != opened.game) return CutShort();
+  if (GameOf(checkpoint) != opened.game) return CutShort();
   return checkpoint;
 }
 

@@ -8,7 +8,7 @@
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/fnv.h"
-#include "mallocgame/game/game.h"
+#include "mallocgame/game/games.h"
 
 namespace mallocgame::training {
 namespace {
@@ -18,13 +18,14 @@ std::string KindOf(absl::string_view agent) {
 }
 
 // How the first line names the rules of a game.
-constexpr absl::string_view kRules[kGameKinds] = {", rules ", ", priority rules ",
-                                                  ", schedule rules "};
+std::string RulesOf(absl::string_view game) {
+  return game == kUsualGame ? ", rules " : absl::StrCat(", ", game, " rules ");
+}
 
-std::string FirstLine(absl::string_view agent, int format_version, GameKind game,
+std::string FirstLine(absl::string_view agent, int format_version, absl::string_view game,
                       int observation_version) {
-  std::string line = absl::StrCat(KindOf(agent), format_version, kRules[static_cast<size_t>(game)],
-                                  RulesVersionOf(game));
+  std::string line = absl::StrCat(KindOf(agent), format_version, RulesOf(game),
+                                  (*OptionsOfGame(game))->rules_version());
   if (observation_version != 0) absl::StrAppend(&line, ", observation ", observation_version);
   return absl::StrCat(line, "\n");
 }
@@ -32,7 +33,7 @@ std::string FirstLine(absl::string_view agent, int format_version, GameKind game
 }  // namespace
 
 std::string SealCheckpoint(absl::string_view agent, int format_version, absl::string_view body,
-                           GameKind game, int observation_version) {
+                           absl::string_view game, int observation_version) {
   std::string out = absl::StrCat(FirstLine(agent, format_version, game, observation_version), body);
   WriteBytes(Fnv1aOf(out), out);
   return out;
@@ -44,9 +45,9 @@ absl::StatusOr<OpenedCheckpoint> OpenCheckpoint(absl::string_view agent, int for
   if (!absl::StartsWith(line, KindOf(agent))) {
     return absl::InvalidArgumentError(absl::StrCat("not a checkpoint of the ", agent, " agent"));
   }
-  GameKind game = GameKind::kTime;
-  for (const GameKind other : {GameKind::kPriority, GameKind::kSchedule}) {
-    if (absl::StrContains(line, kRules[static_cast<size_t>(other)])) game = other;
+  std::string game = kUsualGame;
+  for (const std::string& other : GameNames()) {
+    if (absl::StrContains(line, RulesOf(other))) game = other;
   }
   const std::string expected = FirstLine(agent, format_version, game, observation_version);
   if (absl::StrCat(line, "\n") != expected) {

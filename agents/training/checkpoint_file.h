@@ -7,19 +7,21 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "mallocgame/game/game.h"
 
 namespace mallocgame::training {
+
+// The game of agents that name none.
+inline constexpr const char* kUsualGame = "time";
 
 // Puts the envelope around `body`. `format_version` is that of the agent's format; the version of
 // the rules of the game that the agent plays is added, and that of the observations that its
 // networks see, unless it is 0: they see none.
 std::string SealCheckpoint(absl::string_view agent, int format_version, absl::string_view body,
-                           GameKind game = GameKind::kTime, int observation_version = 0);
+                           absl::string_view game = kUsualGame, int observation_version = 0);
 
 struct OpenedCheckpoint {
   absl::string_view body;
-  GameKind game;
+  std::string game;
 };
 // What is inside `bytes`. InvalidArgument: the bytes are not a checkpoint of this agent, are
 // damaged, or are of another version.

@@ -5,9 +5,10 @@
 
 Each method has one core for each level and seed; the best plan so far counts. PPO (sb3-contrib's,
 masked), DQN (Stable-Baselines3's, masked here) and MuZero learn on the level itself, in that time.
-Cloning has learned before, from tree search's games on levels of train, where the styles of `styles`
-were chosen. Each run is a file in FOLDER with what it found when, so that it can be interrupted and
-goes on where it stopped. All machines of --ray must see FOLDER, where cloning keeps its networks.
+Cloning has learned before, from tree search's games on levels of train, where the styles of
+`styles` were chosen. Each run is a file in FOLDER with what it found when, so that it can be
+interrupted and goes on where it stopped. All machines of --ray must see FOLDER, where cloning keeps
+its networks.
 Prints the table of docs/results/baselines.md. Needs mallocgame[rl,agents,benchmark].
 """
 

@@ -44,7 +44,7 @@ class Watch(BaseCallback):
     def __init__(self, level: mg.Level, seed: int) -> None:
         super().__init__()
         self._level, self._seed = level, seed
-        self._env = mg.MallocGameEnv(level, observation="compact", **mg.FINE_GAME)
+        self._env = mg.MallocGameEnv(level, observation="compact", game=mg.FINE_GAME)
 
     def _on_step(self) -> bool:
         if self.num_timesteps % EVERY == 0:
@@ -67,7 +67,7 @@ class Watch(BaseCallback):
 def ppo(level: mg.Level, seed: int, steps: int) -> None:
     model = MaskablePPO(
         "MlpPolicy",
-        SB3VecEnv(16, level, **mg.FINE_GAME),
+        SB3VecEnv(16, level, game=mg.FINE_GAME),
         learning_rate=1e-3,
         n_steps=64,
         batch_size=256,
@@ -90,7 +90,7 @@ def main(
 ) -> None:
     torch.set_num_threads(1)
     levels = at_stake("validation", 2.0)
-    games = [level.game(**mg.FINE_GAME) for level in levels]
+    games = [level.game(mg.FINE_GAME) for level in levels]
     row("learner", "level", "seed", "steps_epochs_or_rounds", "score")
 
     greedy = [mg.solve(game, "greedy", seconds=0).report.latency_ps for game in games]

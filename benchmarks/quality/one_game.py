@@ -92,7 +92,7 @@ def solve(method: str, folder: pathlib.Path) -> None:
     """Writes the plans of a solver that plays one game."""
     folder.mkdir(parents=True, exist_ok=True)
     for level in [level for split in SPLITS for level in mg.levels(split)]:
-        game = level.game(**mg.FINE_GAME) if method == FINE_GREEDY else level.game()
+        game = level.game(mg.FINE_GAME) if method == FINE_GREEDY else level.game()
         solver = "greedy" if method == FINE_GREEDY else method
         result = mg.solve(game, solver, seconds=0, evaluations=1)
         if result.evaluations > 1:
@@ -127,7 +127,7 @@ def game_ms(policy: Sequential, levels: Sequence[mg.Level]) -> NDArray[np.float6
     torch.set_num_threads(1)
     took = []
     for level in levels:
-        game = level.game(**mg.FINE_GAME)
+        game = level.game(mg.FINE_GAME)
         begin = time.process_time()
         play(policy, [game])
         took.append(1000 * (time.process_time() - begin))

@@ -64,7 +64,7 @@ def measure(
         [(end.latency_ps, end.plan()) for end in play_several(policy, level, max(games), seed)]
         for seed, policy in zip(seeds, policies, strict=True)
     ]
-    orders = [level.game(**mg.FINE_GAME), *drawn_orders(level, max(games) - 1, 0)]
+    orders = [level.game(mg.FINE_GAME), *drawn_orders(level, max(games) - 1, 0)]
     greedy = [solved(game, "greedy", 1) for game in orders]
     found: list[tuple[str, int, list[int]]] = []
     for count in games:

@@ -61,7 +61,7 @@ def calibrated(levels: Sequence[mg.Level]) -> list[mg.Game]:
     for level in levels:
         with contextlib.suppress(mg.InvalidInputError):
             program = mg.calibration.calibrated(level.load_program(), level.hardware())
-            games.append(mg.Game(program, **mg.FINE_GAME))
+            games.append(mg.Game(program, game=mg.FINE_GAME))
     return games
 
 
@@ -79,7 +79,7 @@ def main(
     table = ex.Table(["levels", "player", "seeds", "score", "less greedy in the same game"], left=2)
     for part in without:
         levels = [level for level in several if part in level.name]
-        games = [level.game(**mg.FINE_GAME) for level in levels]
+        games = [level.game(mg.FINE_GAME) for level in levels]
         others = [train(folder, part, seed) for seed in seeds]
         players = {
             "greedy": greedy(games),

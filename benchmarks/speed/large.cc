@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/solvers/registry.h"
 #include "tests/support/large_program.h"
@@ -46,7 +47,7 @@ int Run(int instructions, const std::string& hardware_name,
   options.loops = std::min(options.loops, instructions / 200);
   double start = Seconds();
   const auto program = testing::LargeProgram(options);
-  const auto game = Game::Create(program, *hardware, {});
+  const auto game = TimeGame::Create(program, *hardware, {});
   if (!game.ok()) return 2;
   std::printf("%-14s %8.2f s  peak %6.0f MiB  %d ticks, %zu buffers, %zu accesses\n", "program",
               Seconds() - start, PeakMib(), program->ticks(), program->buffers().size(),

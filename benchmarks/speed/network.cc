@@ -7,6 +7,7 @@
 
 #include "agents/mcts/selection.h"
 #include "benchmarks/speed/measure_search.h"
+#include "mallocgame/game/time/time_game.h"
 
 namespace mallocgame::mcts {
 namespace {

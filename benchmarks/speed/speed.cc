@@ -12,14 +12,16 @@
 #include "benchmark/benchmark.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/game/games.h"
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/game/priority/priority_game.h"
+#include "mallocgame/game/schedule/schedule_game.h"
 #include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/hlo/import/import.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/files.h"
-#include "mallocgame/search/decoder.h"
 #include "mallocgame/search/game_search.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/simulator/simulate.h"
@@ -58,16 +60,15 @@ Source ReadSource(const std::string& name) {
   return source;
 }
 
-std::shared_ptr<const Game> MakeGame(const std::string& name, GameKind kind = GameKind::kTime,
+std::shared_ptr<const Game> MakeGame(const std::string& name, const std::string& kind = "time",
                                      int64_t main_bytes = 0) {
   const Hardware hardware = *HardwarePreset("tpu_v4i");
   const Source source = ReadSource(name);
   const auto imported = ImportHlo(source.Input(), hardware);
   MG_CHECK(imported.ok());
-  GameOptions options;
-  options.kind = kind;
-  options.main_bytes = main_bytes;
-  return *Game::Create(imported->program, hardware, options);
+  const std::unique_ptr<GameOptions> options = *OptionsOfGame(kind);
+  if (main_bytes > 0) MG_CHECK(options->Set("main_bytes", main_bytes).ok());
+  return *Game::Create(imported->program, hardware, *options);
 }
 
 int RandomAction(const ActionSet& legal, Rng& rng) { return legal[rng.Below(legal.size())]; }
@@ -94,9 +95,9 @@ void Import(benchmark::State& loop, const std::string& name) {
 }
 
 // One item is a decision together with the mask of legal actions after it.
-void Step(benchmark::State& loop, const std::string& name, GameKind kind) {
+void Step(benchmark::State& loop, const std::string& name, const std::string& kind) {
   const auto game = MakeGame(name, kind);
-  const auto start = game->Start();
+  const auto start = game->NewInitialPosition();
   const auto position = start->Clone();
   Rng rng(0);
   for (auto _ : loop) {
@@ -107,8 +108,8 @@ void Step(benchmark::State& loop, const std::string& name, GameKind kind) {
   loop.counters["decisions"] = game->max_decisions();
 }
 
-void StepAndUndo(benchmark::State& loop, const std::string& name, GameKind kind) {
-  const auto position = MakeGame(name, kind)->Start();
+void StepAndUndo(benchmark::State& loop, const std::string& name, const std::string& kind) {
+  const auto position = MakeGame(name, kind)->NewInitialPosition();
   Rng rng(0);
   for (auto _ : loop) {
     if (position->IsTerminal()) {
@@ -122,7 +123,8 @@ void StepAndUndo(benchmark::State& loop, const std::string& name, GameKind kind)
 // One item is a game of placement at another order of the instructions, drawn at random; main
 // memory limits none.
 void ChangedOrder(benchmark::State& loop, const std::string& name) {
-  const auto game = MakeGame(name, GameKind::kSchedule, std::numeric_limits<int64_t>::max());
+  const auto game = std::static_pointer_cast<const ScheduleGame>(
+      MakeGame(name, "schedule", std::numeric_limits<int64_t>::max()));
   const auto draw = [](ScheduleState& state, Rng& rng) {
     while (state.placement() == nullptr)
       MG_CHECK(state.Apply(RandomAction(state.legal_actions(), rng)).ok());
@@ -143,21 +145,21 @@ void ChangedOrder(benchmark::State& loop, const std::string& name) {
 
 // A position that is worth copying and looking at, with 20 decisions behind it.
 std::unique_ptr<Position> AfterTwentyDecisions(const Game& game) {
-  auto position = game.Start();
+  auto position = game.NewInitialPosition();
   Rng rng(0);
   for (int i = 0; i < 20 && !position->IsTerminal(); ++i)
     MG_CHECK(position->Apply(RandomAction(position->legal_actions(), rng)).ok());
   return position;
 }
 
-void Clone(benchmark::State& loop, const std::string& name, GameKind kind) {
+void Clone(benchmark::State& loop, const std::string& name, const std::string& kind) {
   const auto game = MakeGame(name, kind);
   const auto position = AfterTwentyDecisions(*game);
   for (auto _ : loop) benchmark::DoNotOptimize(position->Clone());
   loop.SetItemsProcessed(loop.iterations());
 }
 
-void Observe(benchmark::State& loop, const std::string& name, GameKind kind,
+void Observe(benchmark::State& loop, const std::string& name, const std::string& kind,
              const ObservationOptions& options) {
   const auto game = MakeGame(name, kind);
   const auto position = AfterTwentyDecisions(*game);
@@ -171,7 +173,7 @@ void Observe(benchmark::State& loop, const std::string& name, GameKind kind,
 }
 
 // One item is a step of one environment: its decision, and the observation and the mask after it.
-void Environments(benchmark::State& loop, const std::string& name, GameKind kind) {
+void Environments(benchmark::State& loop, const std::string& name, const std::string& kind) {
   constexpr int kCount = 64;
   const auto games = *GameList::Create({MakeGame(name, kind)}, ObservationOptions::Compact());
   const auto batch = *VectorEnv::Create(games, kCount, {});
@@ -231,11 +233,10 @@ std::vector<Trial> Trials(GameSearch& search, Rng& rng) {
 
 // Each trial is played to its end and taken back: beside the accepted game, or, as a peer, alone.
 void PlayTrials(benchmark::State& loop, const std::string& name, bool beside) {
-  GameOptions options;
-  options.kind = GameKind::kPriority;
+  PriorityGameOptions options;
   options.candidates = kMaxCandidates;
-  const auto game = GameWith(*MakeGame(name), options);
-  GameSearch search(*game, OpenIntent(*game));
+  const auto game = PriorityGameWith(*MakeGame(name), options);
+  GameSearch search(*game, game->OpenIntent());
   Rng rng(0);
   const std::vector<Trial> trials = Trials(search, rng);
   const auto latency_beside = [&](const Trial& trial) {
@@ -246,7 +247,7 @@ void PlayTrials(benchmark::State& loop, const std::string& name, bool beside) {
     return search.position().latency_ps();
   };
   PriorityState state(game);
-  PlayOn(state, search.intent());
+  state.PlayOn(search.intent());
   const std::vector<uint8_t> accepted(state.actions().begin(), state.actions().end());
   int32_t agrees = state.num_decisions();
   const auto latency_alone = [&](const Trial& trial) {
@@ -256,7 +257,7 @@ void PlayTrials(benchmark::State& loop, const std::string& name, bool beside) {
     agrees = trial.from;
     Intent intent = search.intent();
     for (const auto& [run, wanted] : trial.changes) intent[run] = wanted;
-    PlayOn(state, intent);
+    state.PlayOn(intent);
     return state.latency_ps();
   };
   size_t next = 0;
@@ -295,9 +296,8 @@ void RegisterAll() {
   for (const char* name :
        {"wavernn_64steps_b8", "mlp_train_adam_b512", "resnet50_b1", "llama_1b_decode_8l_b4_kv1024",
         "alphatensor_b4", "resnet50_train_b8", "transformer_train_4l_b8_s256"}) {
-    for (const GameKind kind : {GameKind::kTime, GameKind::kPriority, GameKind::kSchedule}) {
-      const std::string prefix =
-          kind == GameKind::kTime ? "" : absl::StrCat(GameKindName(kind), "/");
+    for (const std::string kind : {"time", "priority", "schedule"}) {
+      const std::string prefix = kind == "time" ? "" : absl::StrCat(kind, "/");
       Register(prefix + "step", name, Step, kind);
       Register(prefix + "step_and_undo", name, StepAndUndo, kind);
       Register(prefix + "clone", name, Clone, kind);

@@ -83,14 +83,13 @@ pybind11::class_<AgentHandle<Agent>> BindAgentClass(pybind11::module_& module, c
       .def(
           "solver",
           [solver](const Handle& handle, double portfolio_share) {
-            const GameKind kind = handle.agent->kind();
             return NamedSolver{
                 solver,
                 [agent = handle.agent](const SolveProblem& problem, const SolveLimits& limits) {
                   return agent->Solve(problem, limits);
                 },
                 portfolio_share,
-                {kind}};
+                {handle.agent->game()}};
           },
           py::arg("portfolio_share"),
           "The agent as a solver. portfolio_share: its share of a portfolio's time, on one core.")

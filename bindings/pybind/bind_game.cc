@@ -12,9 +12,11 @@
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
-#include "mallocgame/game/asked.h"
+#include "mallocgame/game/games.h"
 #include "mallocgame/game/mode.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/priority/priority_game.h"
+#include "mallocgame/game/schedule/schedule_game.h"
+#include "mallocgame/game/time/state.h"
 #include "mallocgame/search/game_variants.h"
 
 namespace py = pybind11;
@@ -22,51 +24,68 @@ namespace py = pybind11;
 namespace mallocgame::python {
 namespace {
 
-std::vector<AccessId> AccessIds(const std::vector<int32_t>& indices) {
+OptionValue ValueOf(py::handle value) {
+  if (py::isinstance<py::bool_>(value)) return value.cast<bool>();
+  if (py::isinstance<py::int_>(value)) return value.cast<int64_t>();
+  if (py::isinstance<py::float_>(value)) return value.cast<double>();
   std::vector<AccessId> ids;
-  ids.reserve(indices.size());
-  for (const int32_t index : indices) ids.emplace_back(index);
+  for (const py::handle index : value) ids.emplace_back(index.cast<int64_t>());
   return ids;
 }
 
-std::shared_ptr<GameHandle> MakeGame(
-    std::shared_ptr<const ProgramHandle> program, const std::optional<Hardware>& own_hardware,
-    const std::string& actions, std::optional<int64_t> min_buffer_bytes, double keep_free,
-    const std::vector<int32_t>& forbidden, uint64_t seed, const std::string& kind, int candidates, double bytes_weight, double time_weight,
-    std::optional<int64_t> main_bytes, bool exact_stalls) {
-  GameOptions options;
-  if (main_bytes) {
-    if (*main_bytes < 1) {
-      Raise(absl::InvalidArgumentError("main_bytes: found " + std::to_string(*main_bytes) +
-                                       ", allowed: 1 or more, or None"));
-    }
-    options.main_bytes = *main_bytes;
+py::object ObjectOf(const OptionValue& value) {
+  if (const auto* ids = std::get_if<std::vector<AccessId>>(&value)) {
+    py::list numbers;
+    for (const AccessId id : *ids) numbers.append(id.value);
+    return numbers;
   }
-  options.kind = KindOf(kind);
-  options.candidates = candidates;
-  options.bytes_weight = bytes_weight;
-  options.time_weight = time_weight;
-  options.exact_stalls = exact_stalls;
-  if (actions != "full" && actions != "paper") {
-    Raise(absl::InvalidArgumentError("actions: found '" + actions + "', allowed: 'full', 'paper'"));
-  }
-  if (actions == "paper" && options.kind != GameKind::kTime) {
-    Raise(absl::InvalidArgumentError("actions: found 'paper' for the " + kind +
-                                     " game, allowed: 'full'"));
-  }
-  options.paper_actions = actions == "paper";
-  options.min_buffer_bytes = min_buffer_bytes.value_or(options.min_buffer_bytes);
-  options.keep_free = keep_free;
-  options.forbidden = AccessIds(forbidden);
+  if (const bool* flag = std::get_if<bool>(&value)) return py::bool_(*flag);
+  if (const int64_t* whole = std::get_if<int64_t>(&value)) return py::int_(*whole);
+  return py::float_(std::get<double>(value));
+}
+
+std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<const ProgramHandle> program,
+                                     const std::optional<Hardware>& own_hardware,
+                                     const GameOrName& game, uint64_t seed,
+                                     const py::kwargs& options) {
+  const GameObject chosen = ChosenGame(game, options);
+  const std::unique_ptr<GameOptions> made = OptionsOf(chosen);
+  const bool any_buffers = chosen.attr("min_buffer_bytes").is_none();
   const Hardware hardware = HardwareOr(*program, own_hardware);
-  auto game = WithoutGil([&]() -> absl::StatusOr<std::shared_ptr<const Game>> {
-    auto made = Game::Create(program->file.program, hardware, options);
-    if (made.ok() && !min_buffer_bytes) return GameByDefault(**made);
-    return made;
+  auto created = WithoutGil([&]() -> absl::StatusOr<std::shared_ptr<const Game>> {
+    auto one = Game::Create(program->file.program, hardware, *made);
+    if (one.ok() && any_buffers) return GameByDefault(**one);
+    return one;
   });
   return std::make_shared<GameHandle>(
-      GameHandle{std::move(program), ValueOrRaise(std::move(game)), seed});
+      GameHandle{std::move(program), ValueOrRaise(std::move(created)), seed});
 }
+
+// The object of mallocgame.games with a game's options.
+GameObject OptionsObject(const GameOptions& options) {
+  py::dict values;
+  for (const auto& [name, value] : options.List()) values[name.c_str()] = ObjectOf(value);
+  const py::object games = py::module_::import("mallocgame.games").attr("GAMES");
+  return py::reinterpret_borrow<GameObject>(games[options.game()](**values));
+}
+
+}  // namespace
+
+GameObject ChosenGame(const GameOrName& game, const py::kwargs& options) {
+  const py::object of = py::module_::import("mallocgame.games").attr("of");
+  return py::reinterpret_borrow<GameObject>(of(game, **options));
+}
+
+std::unique_ptr<GameOptions> OptionsOf(const GameObject& game) {
+  auto options = ValueOrRaise(OptionsOfGame(game.attr("name").cast<std::string>()));
+  for (const auto& [name, value] : game.attr("options")().cast<py::dict>()) {
+    if (absl::Status set = options->Set(name.cast<std::string>(), ValueOf(value)); !set.ok())
+      Raise(set);
+  }
+  return options;
+}
+
+namespace {
 
 std::vector<int> LegalActions(const StateHandle& handle) {
   std::vector<int> actions;
@@ -83,17 +102,10 @@ py::array_t<bool> LegalMask(const StateHandle& handle) {
   return mask;
 }
 
-std::vector<int32_t> NumbersOf(const std::vector<AccessId>& ids) {
-  std::vector<int32_t> numbers;
-  numbers.reserve(ids.size());
-  for (const AccessId id : ids) numbers.push_back(id.value);
-  return numbers;
-}
-
 std::vector<std::string> ActionNames(const GameHandle& handle) {
   std::vector<std::string> names;
   for (int action = 0; action < handle.game->num_actions(); ++action)
-    names.push_back(handle.game->ActionText(action));
+    names.push_back(handle.game->ActionToString(action));
   return names;
 }
 
@@ -105,7 +117,7 @@ std::optional<int32_t> CurrentAccess(const StateHandle& handle) {
 
 std::vector<std::pair<int32_t, int32_t>> AskedAboutOf(const StateHandle& handle) {
   std::vector<std::pair<int32_t, int32_t>> runs;
-  for (const AccessRun& run : AskedAbout(*handle.position))
+  for (const AccessRun& run : handle.position->AskedAbout())
     runs.emplace_back(run.first.value, run.last.value);
   return runs;
 }
@@ -140,7 +152,7 @@ py::array_t<uint8_t> Actions(const StateHandle& handle) {
 }
 
 std::optional<py::array_t<int32_t>> OrderOf(const StateHandle& handle) {
-  if (handle.game->game->options().kind != GameKind::kSchedule) return std::nullopt;
+  if (!handle.game->game->options().decides_order()) return std::nullopt;
   return ToArray(handle.position->InstructionOrder());
 }
 
@@ -218,7 +230,7 @@ void BindState(py::class_<StateHandle>& state_class) {
           },
           [](const py::tuple& saved) {
             const auto game = saved[0].cast<std::shared_ptr<GameHandle>>();
-            auto state = std::make_unique<StateHandle>(game, game->game->Start());
+            auto state = std::make_unique<StateHandle>(game, game->game->NewInitialPosition());
             for (const char action : ViewOf(saved[1].cast<py::bytes>()))
               Apply(*state, py::int_(static_cast<uint8_t>(action)));
             return state;
@@ -255,42 +267,16 @@ void BindGame(py::module_& module) {
   ShareCopies(py::class_<GameHandle, std::shared_ptr<GameHandle>>(
                   module, "Game",
                   "A program, a hardware and options. Immutable: threads and copies share it."))
-      .def(
-          py::init([](const std::shared_ptr<ProgramHandle>& program,
-                      const std::optional<Hardware>& hardware, const std::string& actions,
-                      std::optional<int64_t> min_buffer_bytes, double keep_free,
-                      const std::vector<int32_t>& forbidden, uint64_t seed, const std::string& game, int candidates, double bytes_weight,
-                      double time_weight, std::optional<int64_t> main_bytes, bool exact_stalls) {
-            return MakeGame(program, hardware, actions, min_buffer_bytes, keep_free, forbidden,
-                            seed, game, candidates, bytes_weight, time_weight, main_bytes,
-                            exact_stalls);
-          }),
-          py::arg("program").none(false), py::arg("hardware") = py::none(),
-          py::arg("actions") = "full", py::arg("min_buffer_bytes") = py::none(),
-          py::arg("keep_free") = 0.0, py::arg("forbidden") = std::vector<int32_t>{},
-          py::arg("seed") = uint64_t{0},
-          py::arg("game") = "time", py::arg("candidates") = 4, py::arg("bytes_weight") = 1.0,
-          py::arg("time_weight") = 1.0, py::arg("main_bytes") = py::none(),
-          py::arg("exact_stalls") = false,
-          "game: 'time' asks about each access in the order of time; 'priority' shows the most "
-          "important open runs of accesses, `candidates` of them (1 to 51), and an action takes "
-          "one and says how it is served; a run's importance is what it saves / "
-          "(bytes^bytes_weight * time held^time_weight), each weight in [0, 2]. 'schedule' decides "
-          "the order of instructions first, and then is the priority game (`candidates` up to 47). "
-          "main_bytes: the most main memory that an order may need, as "
-          "Program.main_memory['total_bytes'] counts it; the program's own order's if None. "
-          "exact_stalls: in the priority game, schedules the copies at each decision, so that its "
-          "saving has all stalls; else it has a lower bound, and the last decision the rest. "
-          "hardware: the program's own if None. actions: 'full', or 'paper' without COPY_EARLY. "
-          "min_buffer_bytes: smaller buffers stay in main memory; None is 16384, or 512 where "
-          "smaller buffers can save 1 % of the all-main latency. keep_free: the share of the "
-          "capacity that is left free. forbidden: indices of accesses that must be served from "
-          "main memory. seed: is only named in logs, as the rules have no chance in "
-          "them. InvalidInputError if an option is out of range.")
+      .def(py::init(&MakeGame), py::arg("program").none(false), py::arg("hardware") = py::none(),
+           py::arg("game") = "time", py::arg("seed") = uint64_t{0},
+           "game: a TimeGame, PriorityGame or ScheduleGame with its options, or the name 'time', "
+           "'priority' or 'schedule', and then options as keyword arguments. hardware: the "
+           "program's own if None. seed: is only named in logs, as the rules have no chance in "
+           "them. InvalidInputError if an option is out of range.")
       .def(
           "initial_state",
           [](const std::shared_ptr<GameHandle>& game) {
-            return StateHandle(game, game->game->Start());
+            return StateHandle(game, game->game->NewInitialPosition());
           },
           "The State before the first decision.")
       .def_property_readonly(
@@ -302,7 +288,7 @@ void BindGame(py::module_& module) {
           "The hardware that is played on.")
       .def_property_readonly(
           "num_actions", [](const GameHandle& g) { return g.game->num_actions(); },
-          "4, or 3 with actions='paper'; in the priority game 5 for each candidate, and in the "
+          "4, or 3 with paper_actions; in the priority game 5 for each candidate, and in the "
           "schedule game 17 more.")
       .def_property_readonly(
           "action_names", &ActionNames,
@@ -310,26 +296,15 @@ void BindGame(py::module_& module) {
           "in the priority game the mode and the candidate, as in 'Late 2'; in the schedule game "
           "'Take 0', 'Next' and so on before these.")
       .def_property_readonly(
-          "kind", [](const GameHandle& g) { return GameKindName(g.game->options().kind); },
+          "kind", [](const GameHandle& g) { return g.game->options().game(); },
           "'time', 'priority' or 'schedule'.")
       .def_property_readonly(
-          "candidates", [](const GameHandle& g) { return g.game->options().candidates; },
-          "How many runs the priority game shows at a time.")
-      .def_property_readonly(
-          "main_bytes",
-          [](const GameHandle& g) -> std::optional<int64_t> {
-            const int64_t bytes = g.game->options().main_bytes;
-            return bytes > 0 ? std::optional(bytes) : std::nullopt;
-          },
-          "The most main memory that an order of the schedule game may need; None: what the "
-          "program's own order needs.")
+          "options", [](const GameHandle& g) { return OptionsObject(g.game->options()); },
+          "The TimeGame, PriorityGame or ScheduleGame that it is.")
       .def_property_readonly(
           "min_buffer_bytes",
           [](const GameHandle& g) { return g.game->options().min_buffer_bytes; },
           "Smaller buffers stay in main memory, and the game does not ask about them.")
-      .def_property_readonly(
-          "exact_stalls", [](const GameHandle& g) { return g.game->options().exact_stalls; },
-          "Whether each decision of the priority game has all stalls in its saving.")
       .def_property_readonly(
           "max_decisions", [](const GameHandle& g) { return g.game->max_decisions(); },
           "An upper limit of the length of a game.")
@@ -339,15 +314,8 @@ void BindGame(py::module_& module) {
       .def_readonly("seed", &GameHandle::seed, "The seed that logs name.")
       .def(py::pickle(
           [](const GameHandle& g) {
-            const GameOptions& options = g.game->options();
-            return py::make_tuple(
-                std::const_pointer_cast<ProgramHandle>(g.program), g.game->hardware(),
-                options.paper_actions ? "paper" : "full", options.min_buffer_bytes,
-                options.keep_free, NumbersOf(options.forbidden),
-                g.seed, GameKindName(options.kind), options.candidates, options.bytes_weight,
-                options.time_weight,
-                options.main_bytes > 0 ? std::optional(options.main_bytes) : std::nullopt,
-                options.exact_stalls);
+            return py::make_tuple(std::const_pointer_cast<ProgramHandle>(g.program),
+                                  g.game->hardware(), OptionsObject(g.game->options()), g.seed);
           },
           [](const py::tuple& state) {
             const py::object make = py::type::of<GameHandle>();

@@ -53,7 +53,7 @@ std::vector<muzero::TrainingProblem> ProblemsOf(const std::vector<Problem>& prob
         game != nullptr ? (*game)->game->hardware() : HardwareOr(*program, own_hardware);
     muzero::TrainingProblem one = {name, program->file.program, hardware, std::nullopt};
     if (const Plan* plan = program->XlaPlanFor(hardware); plan != nullptr) one.xla_plan = *plan;
-    if (game != nullptr) one.own_game = (*game)->game->options();
+    if (game != nullptr) one.own_game = (*game)->game->options().Clone();
     all.push_back(std::move(one));
   }
   return all;
@@ -349,7 +349,7 @@ void BindMuZero(py::module_& module) {
   BindSettings<muzero::Config>(module, "muzero_settings");
   module.def(
       "muzero_count_of_decision",
-      [](const std::shared_ptr<GameHandle>& one) { return muzero::CountOfDecision(*one->game); },
+      [](const std::shared_ptr<GameHandle>& one) { return one->game->options().decision_cost(); },
       py::arg("game"), "As how many a decision of this game counts where decisions are limited.");
   module.def(
       "torch_version", [] { return std::string(training::TorchVersion()); },

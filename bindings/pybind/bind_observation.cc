@@ -10,9 +10,9 @@
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/observation_settings.h"
 #include "bindings/pybind/status.h"
-#include "mallocgame/game/graph.h"
 #include "mallocgame/game/observation.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/graph.h"
+#include "mallocgame/game/time/state.h"
 
 namespace py = pybind11;
 
@@ -21,13 +21,14 @@ namespace {
 
 using Part = typing::Tuple<py::str, py::int_, typing::Tuple<py::int_, py::ellipsis>>;
 
-typing::List<Part> Layout(const ObservationSettings& settings, int num_actions,
-                          const std::string& game) {
+std::vector<ObservationPart> PartsOf(const ObservationSettings& settings, const GameOrName& game) {
+  return OptionsOf(ChosenGame(game))->Layout(OptionsOf(settings));
+}
+
+typing::List<Part> Layout(const ObservationSettings& settings, const GameOrName& game) {
   typing::List<Part> parts;
-  for (const ObservationPart& part :
-       ObservationLayout(OptionsOf(settings), num_actions, KindOf(game))) {
+  for (const ObservationPart& part : PartsOf(settings, game))
     parts.append(py::make_tuple(part.name, part.offset, py::tuple(py::cast(part.shape))));
-  }
   return parts;
 }
 
@@ -36,6 +37,11 @@ typing::List<NameAndMeaning> Describe(absl::Span<const Feature> features) {
   for (const Feature& feature : features)
     rows.append(py::make_tuple(feature.name, feature.meaning));
   return rows;
+}
+
+// The columns of a part of a game's observations.
+typing::List<NameAndMeaning> DescribePart(const char* part, const GameOrName& game) {
+  return Describe(PartOf(PartsOf({}, game), part).columns);
 }
 
 template <class T>
@@ -86,7 +92,7 @@ struct PyGraph {
     const auto* position = dynamic_cast<const State*>(state.position.get());
     if (position == nullptr) {
       Raise(absl::InvalidArgumentError(std::string("state: found one of the ") +
-                                       GameKindName(state.game->game->options().kind) +
+                                       state.game->game->options().game() +
                                        " game, allowed: one of the time game"));
     }
     observer.Write(*position, rows.mutable_data());
@@ -104,27 +110,24 @@ PyGraph MakeGraph(std::shared_ptr<GameHandle> game) {
 void BindObservation(py::module_& module) {
   module.attr("OBSERVATION_VERSION") = kObservationVersion;
   module.def(
-      "observation_layout", &Layout, py::arg("settings"), py::arg("num_actions"),
-      py::arg("game") = "time",
+      "observation_layout", &Layout, py::arg("settings"), py::arg("game") = "time",
       "The parts of an observation, as [(name, offset, shape)]. settings: a dict of ints, see "
-      "mallocgame.observation.");
+      "mallocgame.observation. game: as Game takes it.");
   module.def(
-      "access_features", [] { return Describe(AccessFeatures()); },
+      "access_features", [] { return DescribePart("accesses", py::str("time")); },
       "The columns of a row of the part `accesses` of the time game, as [(name, meaning)].");
   module.def(
-      "candidate_features", [] { return Describe(CandidateFeatures()); },
+      "candidate_features", [] { return DescribePart("candidates", py::str("priority")); },
       "The columns of a row of the part `candidates` of the priority game, as [(name, meaning)].");
   module.def(
-      "unit_features", [] { return Describe(UnitFeatures()); },
+      "unit_features", [] { return DescribePart("units", py::str("schedule")); },
       "The columns of a row of the part `units` of the schedule game, as [(name, meaning)].");
   module.def(
-      "action_features",
-      [](const std::string& game) { return Describe(ActionFeatures(KindOf(game))); },
+      "action_features", [](const GameOrName& game) { return DescribePart("actions", game); },
       py::arg("game") = "time",
       "The columns of a row of the part `actions`, as [(name, meaning)].");
   module.def(
-      "scalar_features",
-      [](const std::string& game) { return Describe(ScalarFeatures(KindOf(game))); },
+      "scalar_features", [](const GameOrName& game) { return DescribePart("scalars", game); },
       py::arg("game") = "time", "The columns of the part `scalars`, as [(name, meaning)].");
   module.def(
       "node_features", [] { return Describe(NodeFeatures()); },

@@ -34,7 +34,7 @@ std::vector<uint8_t> ActionBytes(const Game& game, const std::vector<int64_t>& a
 
 template <class T>
 py::array_t<T> PerDecision(const GameLog& log, const std::vector<T>& numbers) {
-  const py::ssize_t actions = NumActions(log.options);
+  const py::ssize_t actions = log.options->num_actions();
   return ToArray(numbers).reshape({static_cast<py::ssize_t>(numbers.size()) / actions, actions});
 }
 
@@ -47,7 +47,7 @@ std::shared_ptr<GameHandle> GameOf(const GameLog& log,
                                      program->program().fingerprint() + ")"));
   }
   auto game =
-      WithoutGil([&] { return Game::Create(program->file.program, log.hardware, log.options); });
+      WithoutGil([&] { return Game::Create(program->file.program, log.hardware, *log.options); });
   return std::make_shared<GameHandle>(
       GameHandle{std::move(program), ValueOrRaise(std::move(game)), log.seed});
 }

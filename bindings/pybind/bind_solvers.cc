@@ -331,8 +331,7 @@ void BindSolvers(py::module_& module) {
                           "where it works: agent.solver(), or solve(checkpoint=path)"))
       .def_readonly("name", &NamedSolver::name, "The name that solve() takes.")
       .def_property_readonly(
-          "game",
-          [](const NamedSolver& solver) { return std::string(GameKindName(solver.games[0])); },
+          "game", [](const NamedSolver& solver) { return solver.games[0]; },
           "The game that it plays where nobody says which one.");
   py::class_<ResultHandle>(module, "SolveResult", "A solver's plan and what is known about it.")
       .def_property_readonly(
@@ -415,7 +414,7 @@ void BindSolvers(py::module_& module) {
       "solver_game",
       [](const std::string& solver, std::vector<NamedSolver> extra_solvers) {
         for (const NamedSolver& own : BesideTheCores()) extra_solvers.push_back(own);
-        return GameKindName(ValueOrRaise(GamePlayedBy(solver, extra_solvers)));
+        return ValueOrRaise(GamePlayedBy(solver, extra_solvers));
       },
       py::arg("solver"), py::arg("extra_solvers") = std::vector<NamedSolver>{},
       "The game that a solver plays where nobody says which one: 'time', 'priority' or 'schedule'. "

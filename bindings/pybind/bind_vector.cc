@@ -78,8 +78,7 @@ class PyEnvironment {
     const GameList& list = environment_.games();
     size_ = {list.observation_size()};
     actions_ = {list.num_actions()};
-    for (const ObservationPart& part :
-         ObservationLayout(list.options(), list.num_actions(), list.kind())) {
+    for (const ObservationPart& part : list.game_options().Layout(list.options())) {
       parts_.push_back({py::str(part.name), part.offset, {part.shape.begin(), part.shape.end()}});
     }
   }

@@ -30,8 +30,21 @@
 #include "mallocgame/scheduling/solve_schedule.h"
 #include "mallocgame/solvers/solver.h"
 
+namespace mallocgame::python {
+
+// An object of mallocgame.games.
+struct GameObject : pybind11::object {
+  using object::object;
+};
+
+}  // namespace mallocgame::python
+
 // Signatures name a structured array by what it is for NumPy.
 namespace pybind11::detail {
+template <>
+struct handle_type_name<mallocgame::python::GameObject> {
+  static constexpr auto name = const_name("mallocgame.games.GameOptions");
+};
 template <class Row, int Flags>
   requires std::is_class_v<Row>
 struct handle_type_name<array_t<Row, Flags>> {
@@ -45,6 +58,7 @@ namespace mallocgame::python {
 // Types for signatures.
 namespace typing = pybind11::typing;
 using NameAndMeaning = typing::Tuple<pybind11::str, pybind11::str>;
+using GameOrName = typing::Union<pybind11::str, GameObject>;
 
 // Python's Program: a program together with what its file says about it.
 struct ProgramHandle {
@@ -111,14 +125,10 @@ inline std::shared_ptr<const GameHandle> PlayedGame(std::shared_ptr<const GameHa
       GameHandle{std::move(program), result.game, asked->seed});
 }
 
-// "time", "priority" or "schedule", else InvalidInputError.
-inline GameKind KindOf(const std::string& name) {
-  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority, GameKind::kSchedule}) {
-    if (name == GameKindName(kind)) return kind;
-  }
-  Raise(absl::InvalidArgumentError("game: found '" + name +
-                                   "', allowed: 'time', 'priority', 'schedule'"));
-}
+// The object of mallocgame.games that `game` is, or that the name `game` and options mean.
+GameObject ChosenGame(const GameOrName& game, const pybind11::kwargs& options = {});
+// Its options. InvalidInputError: one is out of range.
+std::unique_ptr<GameOptions> OptionsOf(const GameObject& game);
 
 // `hardware` None: the program's own.
 inline Hardware HardwareOr(const ProgramHandle& program, const std::optional<Hardware>& hardware) {

@@ -1,15 +1,15 @@
 // What an agent sees of a position of a game: one layout of float32 numbers with named parts,
 // the same for Gymnasium, the vector environment, MCTS and EGRL. The layout depends on the game's
-// kind and the options alone, never on the program, so that one network plays all programs. Every
+// options alone, never on the program, so that one network plays all programs. Every
 // number lies in [-1, 1]. What does not change during a game is looked up in tables that are made
 // once for it.
 //
 // The time game:
 //
-//   accesses     [2 * neighbours + 1, AccessFeatures().size()]: the current access in the middle,
+//   accesses     [2 * neighbours + 1, columns]: the current access in the middle,
 //                around it those before and after it in the order of decisions; a row of zeros
 //                where there is none.
-//   actions      [num_actions, ActionFeatures().size()]: what each action would do; zeros if it is
+//   actions      [num_actions, columns]: what each action would do; zeros if it is
 //                illegal.
 //   occupancy    [columns, address_cells]: the share of each cell of fast memory that is still
 //                taken at the column's first tick, so that a residence that begins there cannot
@@ -17,7 +17,7 @@
 //   idle         [columns, 2]: the main-memory channel's idle time in the column's ticks, and the
 //                part of it that no booked copy takes; as x / (x + the copy time of the current
 //                buffer).
-//   scalars      [ScalarFeatures().size()]
+//   scalars      [columns]
 //   action_mask  [num_actions]: 1 if the action is legal, else 0.
 //
 // The accesses to come wish for space and for the channel: each for its buffer while its
@@ -31,17 +31,17 @@
 //
 // The priority game:
 //
-//   candidates   [candidates + neighbours, CandidateFeatures().size()]: the runs that actions can
+//   candidates   [candidates + neighbours, columns]: the runs that actions can
 //                take, the most important first, and behind them the open runs that come next; a
 //                row of zeros where there is none.
-//   actions      [num_actions, ActionFeatures(kPriority).size()]: as above.
+//   actions      [num_actions, columns]: as above.
 //   occupancy    [columns, address_cells]: the share of each cell of fast memory that is taken, the
 //                mean over the column.
 //   idle         [columns, 2]: the main-memory channel's idle time as things are placed now, and
 //                that less the copies that are due in the column; as shares of the column's time.
 //   demand       [columns, 2]: the share of fast memory that is taken, and what all open runs would
 //                take besides, as x / (x + all of it); the mean over the column.
-//   scalars      [ScalarFeatures(kPriority).size()]
+//   scalars      [columns]
 //   action_mask  as above.
 //
 // The open runs wish for space and for the channel: each for its buffer from where Late's residence
@@ -51,12 +51,12 @@
 // The schedule game has the priority game's parts, which are 0 while the order is decided, and
 // more:
 //
-//   units        [kReadyShown, UnitFeatures().size()]: the units that can be taken; a row of zeros
+//   units        [kReadyShown, columns]: the units that can be taken; a row of zeros
 //                where there is none. It comes first.
 //   actions      as the priority game's, behind rows for the actions that decide the order. These
 // say
 //                only what is legal.
-//   scalars      [ScalarFeatures(kSchedule).size()]: the priority game's, and others behind them.
+//   scalars      [columns]: the priority game's, and others behind them.
 //
 // Decisions are not in the order of time, so the columns, ticks_back + ticks_ahead of them, divide
 // the whole program into pieces of equal all-main time.
@@ -69,12 +69,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "mallocgame/game/feature.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/game/prices.h"
-#include "mallocgame/game/state.h"
 
 namespace mallocgame {
 
@@ -101,28 +101,29 @@ struct ObservationOptions {
   friend bool operator==(const ObservationOptions&, const ObservationOptions&) = default;
 };
 
-// The columns of the last axis of a part. Their meanings use these scales: log2(x) is linear
-// between powers of two; ticks(x) = log2(1 + x) / 16, time(x) = log2(1 + x / 1 ns) / 32, bytes(x) =
+// A part's numbers: a row-major array. The columns of its last axis have names and meanings, but in
+// pictures of memory and of the channel. Their meanings use these scales: log2(x) is linear between
+// powers of two; ticks(x) = log2(1 + x) / 16, time(x) = log2(1 + x / 1 ns) / 32, bytes(x) =
 // log2(1 + x / 1 KiB) / 24, each at most 1, and for a negative x the negative of that of -x.
-absl::Span<const Feature> AccessFeatures();     // of the time game
-absl::Span<const Feature> CandidateFeatures();  // of the priority game, and of the schedule game
-absl::Span<const Feature> UnitFeatures();       // of the schedule game
-absl::Span<const Feature> ActionFeatures(GameKind kind = GameKind::kTime);
-absl::Span<const Feature> ScalarFeatures(GameKind kind = GameKind::kTime);
-
 struct ObservationPart {
   std::string name;
-  int offset = 0;          // where its first number stands in the observation
-  std::vector<int> shape;  // row-major
+  int offset = 0;  // where its first number stands in the observation
+  std::vector<int> shape;
+  absl::Span<const Feature> columns = {};  // empty: they have no names
 };
 
-// The parts in the order in which they stand, without those that the options leave out.
-std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options, int num_actions,
-                                               GameKind kind = GameKind::kTime);
+// The part `name` of a layout (GameOptions::Layout), which must have it.
+const ObservationPart& PartOf(absl::Span<const ObservationPart> layout, absl::string_view name);
+// Adds a part behind the others, unless it is empty. `shape` is without the columns that are named.
+void AddPart(const char* name, std::vector<int> shape, absl::Span<const Feature> columns,
+             std::vector<ObservationPart>* layout);
 
-class Demand;
-class PriorityObserver;
-class ScheduleObserver;
+// What a game makes to observe its positions. Immutable: shared by threads.
+class PositionObserver {
+ public:
+  virtual ~PositionObserver() = default;
+  virtual void Write(const Position& position, float* out) const = 0;
+};
 
 // Writes observations of the positions of one game. Immutable: shared by threads, each with its own
 // positions.
@@ -130,7 +131,7 @@ class Observer {
  public:
   // With `prices`, observations say what each action would pay at them; without, these columns are
   // 0. InvalidArgument: an option out of its range, prices that ValidatePrices refuses, or prices
-  // for a schedule game: they are of one order of instructions.
+  // for a game that decides the order of instructions: they are of one order.
   static absl::StatusOr<Observer> Create(std::shared_ptr<const Game> game,
                                          const ObservationOptions& options,
                                          const Prices* prices = nullptr);
@@ -141,34 +142,16 @@ class Observer {
 
   // `position` must be of this game, and `out` have room for size() numbers. Allocates nothing. A
   // terminal position may be observed too: its mask and actions are 0.
-  void Write(const Position& position, float* out) const;
+  void Write(const Position& position, float* out) const { own_->Write(position, out); }
 
  private:
   Observer(std::shared_ptr<const Game> game, const ObservationOptions& options,
            const Prices* prices);
 
-  void MakeRows();
-  void WriteTimeGame(const State& state, float* out) const;
-  void WriteAccesses(const StateView& view, int64_t middle, float* out) const;
-  void WriteActions(const State& state, const StateView& view, float* out) const;
-  void WriteDemand(const StateView& view, const Decision& d, const ActionEffect& effect,
-                   float* row) const;
-  void WriteRent(const Decision& d, const ActionEffect& effect, int64_t saved, float* row) const;
-  void WriteOccupancy(const StateView& view, float* out) const;
-  void WriteIdle(const StateView& view, float* out) const;
-  void WriteScalars(const State& state, const StateView& view, float* out) const;
-
   std::shared_ptr<const Game> game_;
   ObservationOptions options_;
+  std::shared_ptr<const PositionObserver> own_;
   int size_ = 0;
-  // A row for each decision: its features, as far as they do not change during a game, else 0.
-  // Before and after them stand `neighbours` rows of zeros.
-  std::vector<float> rows_;
-  std::shared_ptr<const PriceSums> prices_;  // null if there are none
-  // Null but in their own games.
-  std::shared_ptr<const Demand> demand_;
-  std::shared_ptr<const PriorityObserver> order_;
-  std::shared_ptr<const ScheduleObserver> schedule_;
 };
 
 }  // namespace mallocgame

@@ -1,7 +1,4 @@
-// A position of a game, whichever game it is: the time game (game/state.h), which asks about
-// accesses in the order of time, the priority game (game/priority/priority_state.h), which places
-// residences in the order of importance, or the schedule game (game/schedule/schedule_state.h),
-// which decides the order of instructions first. Whoever only plays needs no more than this.
+// A position of a game, whichever game it is. Whoever only plays needs no more than this.
 #ifndef MALLOCGAME_GAME_POSITION_H_
 #define MALLOCGAME_GAME_POSITION_H_
 
@@ -14,11 +11,18 @@
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/game/action_set.h"
+#include "mallocgame/game/intent.h"
+#include "mallocgame/game/mode.h"
 #include "mallocgame/plan/plan.h"
 
 namespace mallocgame {
 
 class Game;
+
+// Accesses of one buffer that follow each other, from the first to the last.
+struct AccessRun {
+  AccessId first, last;
+};
 
 // A position is not shared between threads. An action is a number in [0, game().num_actions()).
 class Position {
@@ -63,6 +67,26 @@ class Position {
   virtual std::vector<Tick> InstructionOrder() const { return {}; }
   // A few lines for people.
   virtual std::string ToString() const = 0;
+
+  // What the position asks about: one access, or for each candidate, in their order, the run that
+  // it could take; accesses of the program of PlannedGame(). Empty while the order of instructions
+  // is decided, and at the end.
+  virtual std::vector<AccessRun> AskedAbout() const = 0;
+  // Takes one decision as a dense intent (intent.h) of the game wants. What is illegal when its
+  // turn comes gives way to the nearest mode that is legal, so every intent leads to a whole, valid
+  // game: a *schedule generation scheme*, as in resource-constrained project scheduling (Kolisch,
+  // 1996).
+  // While the order of instructions is decided it is kept as it is as far as possible, and then
+  // placement is open. The position must not be terminal.
+  virtual void Decide(const Intent& intent) = 0;
+  // The same up to the end.
+  virtual void PlayOn(const Intent& intent) {
+    while (!IsTerminal()) Decide(intent);
+  }
+  // How decision `i` was made, as a mode; and which segment of the game's dense intents it was
+  // about. kOpen and -1: it was about none.
+  virtual Mode DecidedMode(int i) const = 0;
+  virtual int32_t DecidedSegment(int i) const = 0;
 
  protected:
   Position() = default;

@@ -1,6 +1,6 @@
 // What the rules look up at every step, computed once for a game: the decisions in order, and the
 // price of every instruction under every placement of the buffers that the game asks about. Private
-// to the folder. Of absent values, an index is -1; mallocgame/game/state_view.h names the others.
+// to the folder. Of absent values, an index is -1; game/time/state_view.h names the others.
 #ifndef MALLOCGAME_GAME_TABLES_H_
 #define MALLOCGAME_GAME_TABLES_H_
 

@@ -9,9 +9,8 @@
 #include "mallocgame/base/worker_pool.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/priority/priority_tables.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/state.h"
 #include "mallocgame/placement/level_model.h"
-#include "mallocgame/search/decoder.h"
 #include "mallocgame/search/intent.h"
 
 namespace mallocgame {
@@ -30,8 +29,9 @@ uint8_t LevelOf(Mode mode) {
   return static_cast<uint8_t>(level - kModeOfLevel.begin());
 }
 
-std::vector<std::string> LevelNames(const Game& game) {
-  if (game.options().kind == GameKind::kTime) return {"fast", "main"};
+// `game` is null on a time game.
+std::vector<std::string> LevelNames(const PriorityGame* game) {
+  if (game == nullptr) return {"fast", "main"};
   std::vector<std::string> names;
   for (const Mode mode : kModeOfLevel) names.emplace_back(ModeName(mode));
   return names;
@@ -103,18 +103,20 @@ absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create
     return absl::InvalidArgumentError(
         absl::StrCat("baseline_ps: found ", *baseline_ps, ", allowed: 1 or more"));
   }
-  if (game->options().kind == GameKind::kSchedule) {
+  if (game->options().decides_order()) {
     return absl::InvalidArgumentError(
         "placement: found a schedule game, allowed: a time game or a priority game");
   }
   if (plan != nullptr)
     MG_RETURN_IF_ERROR(CheckWellFormed(game->program(), game->hardware(), *plan));
+  const PriorityGame* const priority_game = PriorityGame::From(*game);
   std::shared_ptr<PlacementProblem> problem(new PlacementProblem(
-      game->shared_program(), LevelNames(*game),
-      game->options().kind == GameKind::kPriority ? MakePlacementGraph(game->priority_tables())
-                                                  : MakePlacementGraph(game->program())));
+      game->shared_program(), LevelNames(priority_game),
+      priority_game != nullptr ? MakePlacementGraph(priority_game->priority_tables())
+                               : MakePlacementGraph(game->program())));
   MG_RETURN_IF_ERROR(CheckNotEmpty(*problem));
   problem->game_ = std::move(game);
+  problem->priority_game_ = priority_game;
   problem->baseline_map_ =
       plan == nullptr ? PlacementMap(problem->map_size(), 0) : problem->MapOf(*plan);
   problem->baseline_ps_ = baseline_ps.has_value()
@@ -123,18 +125,14 @@ absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create
   return problem;
 }
 
-bool PlacementProblem::on_priority_game() const {
-  return game_ != nullptr && game_->options().kind == GameKind::kPriority;
-}
-
 // What `plan` serves from fast memory at all is in level 0; runs are served as a player would serve
 // them who wants the plan.
 PlacementMap PlacementProblem::MapOf(const Plan& plan) const {
   PlacementMap map(map_size(), static_cast<uint8_t>(levels() - 1));
-  const Intent intent = ReadPlan(*game_, plan);
+  const Intent intent = game_->ReadPlan(plan);
   for (size_t i = 0; i < intent.size(); ++i) {
     if (on_priority_game()) {
-      map[2 * game_->priority_tables().runs[i].id] = LevelOf(intent[i].mode);
+      map[2 * priority_game_->priority_tables().runs[i].id] = LevelOf(intent[i].mode);
     } else if (const int32_t tensor = TensorOf(AccessId(i));
                tensor >= 0 && intent[i].mode != Mode::kSkip) {
       map[tensor] = 0;
@@ -242,7 +240,7 @@ int32_t PlacementProblem::TensorOf(AccessId access) const {
 // On a priority game ranks are in thousandths of a place. Of equal ones that of the more important
 // run comes first.
 void PlacementProblem::WriteIntent(absl::Span<const uint8_t> map, Intent& intent) const {
-  if (intent.empty()) intent = OpenIntent(*game_);
+  if (intent.empty()) intent = game_->OpenIntent();
   if (!on_priority_game()) {
     for (size_t a = 0; a < intent.size(); ++a) {
       const int32_t tensor = TensorOf(AccessId(a));
@@ -252,7 +250,7 @@ void PlacementProblem::WriteIntent(absl::Span<const uint8_t> map, Intent& intent
   }
   const auto places = static_cast<int64_t>(intent.size());
   for (size_t r = 0; r < intent.size(); ++r) {
-    const int32_t node = game_->priority_tables().runs[r].id;
+    const int32_t node = priority_game_->priority_tables().runs[r].id;
     intent[r].mode = kModeOfLevel[map[2 * node]];
     intent[r].rank =
         static_cast<double>(1000 * static_cast<int64_t>(r) + kLater[map[2 * node + 1]] * places);
@@ -261,16 +259,16 @@ void PlacementProblem::WriteIntent(absl::Span<const uint8_t> map, Intent& intent
 
 int64_t PlacementProblem::PlayInto(absl::Span<uint8_t> map, Scratch* scratch,
                                    std::vector<uint8_t>* actions) const {
-  if (scratch->position == nullptr) scratch->position = game_->Start();
+  if (scratch->position == nullptr) scratch->position = game_->NewInitialPosition();
   Position& position = *scratch->position;
   while (position.num_decisions() > 0) position.Undo();
   WriteIntent(map, scratch->intent);
-  PlayOn(position, scratch->intent);
+  position.PlayOn(scratch->intent);
   for (int i = 0; i < position.num_decisions(); ++i) {
-    const int32_t segment = DecidedSegment(position, i);
-    const Mode mode = DecidedMode(position, i);
+    const int32_t segment = position.DecidedSegment(i);
+    const Mode mode = position.DecidedMode(i);
     if (on_priority_game()) {
-      map[2 * game_->priority_tables().runs[segment].id] = LevelOf(mode);
+      map[2 * priority_game_->priority_tables().runs[segment].id] = LevelOf(mode);
     } else if (const int32_t tensor = TensorOf(AccessId(segment));
                tensor >= 0 && mode == Mode::kSkip) {
       map[tensor] = 1;

@@ -27,6 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/placement/hierarchy.h"
 #include "mallocgame/placement/placement_graph.h"
 #include "mallocgame/plan/plan.h"
@@ -87,7 +88,7 @@ class PlacementProblem {
   size_t map_size() const { return 2 * graph_.nodes.size(); }
   // Null on a Hierarchy.
   const std::shared_ptr<const Game>& game() const { return game_; }
-  bool on_priority_game() const;
+  bool on_priority_game() const { return priority_game_ != nullptr; }
   // On a priority game the level of Split, and how many levels, the first ones, place a residence.
   // The parts of a run (PlacementGraph::parent) count only where its first number is Split.
   static constexpr uint8_t kSplitLevel = 3;
@@ -136,6 +137,7 @@ class PlacementProblem {
   PlacementGraph graph_;
   std::unique_ptr<const LevelModel> model_;  // null on a Game
   std::shared_ptr<const Game> game_;
+  const PriorityGame* priority_game_ = nullptr;  // game_, if it is one
   int64_t total_bytes_ = 0;
   PlacementMap baseline_map_;
   int64_t baseline_ps_ = 0;

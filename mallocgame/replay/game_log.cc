@@ -10,7 +10,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/asked.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/replay/container.h"
 #include "mallocgame/replay/replay.pb.h"
@@ -23,7 +22,7 @@ namespace {
 // A step for messages: "step 3 (access 17, buffer param.2 at fusion.5)".
 std::string Where(const Position& position, size_t step) {
   if (position.IsTerminal()) return absl::StrCat("step ", step, " (the game is over)");
-  const std::vector<AccessRun> asked = AskedAbout(position);
+  const std::vector<AccessRun> asked = position.AskedAbout();
   if (asked.empty()) return absl::StrCat("step ", step, " (the order of instructions)");
   const std::shared_ptr<const Game> planned = position.PlannedGame();
   const Program& program = planned->program();
@@ -35,7 +34,7 @@ std::string Where(const Position& position, size_t step) {
 }
 
 std::string Name(const Game& game, uint8_t action) {
-  return action < game.num_actions() ? game.ActionText(action)
+  return action < game.num_actions() ? game.ActionToString(action)
                                      : absl::StrCat("action ", int{action});
 }
 
@@ -121,11 +120,11 @@ std::string ReportDifference(const Report& expected, const Report& found) {
 }
 
 absl::Status CheckReplayable(const GameLog& log, const Program& program) {
-  const GameKind kind = log.options.kind;
-  if (log.rules_version != RulesVersionOf(kind)) {
+  const GameOptions& options = *log.options;
+  if (log.rules_version != options.rules_version()) {
     return absl::FailedPreconditionError(
         absl::StrCat("game log: played under version ", log.rules_version, " of the rules of the ",
-                     GameKindName(kind), " game; this build plays version ", RulesVersionOf(kind)));
+                     options.game(), " game; this build plays version ", options.rules_version()));
   }
   if (log.program_fingerprint != program.fingerprint()) {
     return absl::InvalidArgumentError(
@@ -173,13 +172,13 @@ absl::StatusOr<GameLog> RecordGame(const Game& game, absl::Span<const uint8_t> a
   log.program = game.program().name();
   log.program_fingerprint = game.program().fingerprint();
   log.hardware = game.hardware();
-  log.options = game.options();
-  log.rules_version = RulesVersionOf(game.options().kind);
+  log.options = std::shared_ptr<const GameOptions>(game.options().Clone());
+  log.rules_version = game.options().rules_version();
   log.solver = std::string(solver);
   log.seed = seed;
   log.actions.assign(actions.begin(), actions.end());
 
-  const std::unique_ptr<Position> position = game.Start();
+  const std::unique_ptr<Position> position = game.NewInitialPosition();
   for (size_t step = 0; step < actions.size(); ++step) {
     const absl::StatusOr<int64_t> saved = ApplyByte(*position, actions[step]);
     if (!saved.ok()) {
@@ -199,7 +198,7 @@ absl::StatusOr<GameLog> RecordGame(const Game& game, absl::Span<const uint8_t> a
 }
 
 absl::Status CheckSearchStatistics(const GameLog& log) {
-  const size_t actions = NumActions(log.options), whole = log.actions.size() * actions;
+  const size_t actions = log.options->num_actions(), whole = log.actions.size() * actions;
   const size_t visits = log.search_visits.size(), values = log.search_values.size();
   if (visits != values || (visits != 0 && visits != whole)) {
     return absl::InvalidArgumentError(
@@ -221,7 +220,7 @@ std::string SerializeGameLog(const GameLog& log) {
   wire.set_program(log.program);
   wire.set_program_fingerprint(log.program_fingerprint);
   replay::ToWire(log.hardware, wire.mutable_hardware());
-  replay::ToWire(log.options, wire.mutable_options());
+  replay::ToWire(*log.options, wire.mutable_options());
   wire.set_rules_version(log.rules_version);
   wire.set_solver(log.solver);
   wire.set_seed(log.seed);
@@ -251,8 +250,8 @@ absl::StatusOr<ReplayVerdict> ReplayLog(const GameLog& log,
                                         std::shared_ptr<const Program> program) {
   MG_RETURN_IF_ERROR(CheckReplayable(log, *program));
   MG_ASSIGN_OR_RETURN(const std::shared_ptr<const Game> game,
-                      Game::Create(std::move(program), log.hardware, log.options));
-  const std::unique_ptr<Position> position = game->Start();
+                      Game::Create(std::move(program), log.hardware, *log.options));
+  const std::unique_ptr<Position> position = game->NewInitialPosition();
   for (size_t step = 0; step < log.actions.size(); ++step) {
     const std::string where = Where(*position, step);
     const absl::StatusOr<int64_t> saved = ApplyByte(*position, log.actions[step]);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,15 +21,25 @@
 
 namespace mallocgame {
 
+// Options that are equal if what they point to is.
+struct LoggedOptions : std::shared_ptr<const GameOptions> {
+  using std::shared_ptr<const GameOptions>::shared_ptr;
+  LoggedOptions(std::shared_ptr<const GameOptions> options)  // NOLINT(google-explicit-constructor)
+      : std::shared_ptr<const GameOptions>(std::move(options)) {}
+  friend bool operator==(const LoggedOptions& a, const LoggedOptions& b) {
+    return a.get() == b.get() || (a.get() != nullptr && b.get() != nullptr && *a == *b);
+  }
+};
+
 struct GameLog {
   std::string program;  // its name
   std::string program_fingerprint;
   Hardware hardware;
-  GameOptions options;
-  int32_t rules_version = kRulesVersion;  // of the game that the options name
-  std::string solver;                     // who played; free text
-  uint64_t seed = 0;                      // the player's
-  std::vector<uint8_t> actions;           // by decision
+  LoggedOptions options;
+  int32_t rules_version = 0;     // of the game that the options are of
+  std::string solver;            // who played; free text
+  uint64_t seed = 0;             // the player's
+  std::vector<uint8_t> actions;  // by decision
   // by decision: what it saved, which is the reward before scaling
   std::vector<int64_t> saved_ps;
   // The statistics of a player that searched, else empty: for each decision as many numbers as the

@@ -1,14 +1,21 @@
 // Converts everything but programs (program_wire.cc), field by field in the order of replay.proto.
 #include "mallocgame/replay/wire.h"
 
+#include <algorithm>
 #include <climits>
+#include <memory>
+#include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/message.h"
 #include "google/protobuf/message_lite.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/utf8.h"
+#include "mallocgame/game/games.h"
 #include "mallocgame/replay/columns.h"
 #include "mallocgame/replay/replay.pb.h"
 
@@ -106,44 +113,79 @@ absl::StatusOr<mallocgame::Plan> PlanFromWire(const Plan& wire) {
   return plan;
 }
 
-void ToWire(const mallocgame::GameOptions& options, GameOptions* wire) {
-  wire->set_min_buffer_bytes(options.min_buffer_bytes);
-  wire->set_paper_actions(options.paper_actions);
-  wire->set_keep_free(options.keep_free);
-  WriteList(options.forbidden, wire->mutable_forbidden());
-  if (options.kind == GameKind::kTime) return;
-  wire->set_kind(static_cast<int64_t>(options.kind));
-  wire->set_candidates(options.candidates);
-  wire->set_bytes_weight(options.bytes_weight);
-  wire->set_time_weight(options.time_weight);
-  wire->set_exact_stalls(options.exact_stalls);
-  if (options.kind == GameKind::kSchedule) wire->set_main_bytes(options.main_bytes);
+namespace {
+
+using google::protobuf::FieldDescriptor;
+
+// The field that has the option's name; null if there is none.
+const FieldDescriptor* FieldOf(const std::string& option) {
+  return GameOptions::descriptor()->FindFieldByName(option);
 }
 
-absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire) {
-  mallocgame::GameOptions options;
-  options.min_buffer_bytes = wire.min_buffer_bytes();
-  options.paper_actions = wire.paper_actions();
-  options.keep_free = wire.keep_free();
-  MG_ASSIGN_OR_RETURN(options.forbidden,
-                      ReadList<AccessId>("options, forbidden", wire.forbidden()));
-  if (!wire.has_kind()) return options;
-  if (wire.kind() < static_cast<int64_t>(GameKind::kPriority) || wire.kind() >= kGameKinds) {
+absl::Status SetFromWire(const std::string& name, const OptionValue& value,
+                         mallocgame::GameOptions& options) {
+  const absl::Status set = options.Set(name, value);
+  if (set.ok()) return set;
+  return absl::InvalidArgumentError(absl::StrCat("options, ", set.message()));
+}
+
+}  // namespace
+
+void ToWire(const mallocgame::GameOptions& options, GameOptions* wire) {
+  const std::vector<std::string> games = GameNames();
+  const auto kind = std::find(games.begin(), games.end(), options.game()) - games.begin();
+  if (kind > 0) wire->set_kind(kind);
+  const google::protobuf::Reflection& fields = *GameOptions::GetReflection();
+  for (const auto& [name, value] : options.List()) {
+    const FieldDescriptor* const field = FieldOf(name);
+    if (const auto* accesses = std::get_if<std::vector<AccessId>>(&value)) {
+      WriteList(*accesses, wire->mutable_forbidden());
+    } else if (field != nullptr) {
+      if (const bool* flag = std::get_if<bool>(&value)) fields.SetBool(wire, field, *flag);
+      if (const int64_t* whole = std::get_if<int64_t>(&value)) fields.SetInt64(wire, field, *whole);
+      if (const double* real = std::get_if<double>(&value)) fields.SetDouble(wire, field, *real);
+    } else {
+      OtherOption& other = *wire->add_others();
+      other.set_name(name);
+      if (const bool* flag = std::get_if<bool>(&value)) other.set_flag(*flag);
+      if (const int64_t* whole = std::get_if<int64_t>(&value)) other.set_whole(*whole);
+      if (const double* real = std::get_if<double>(&value)) other.set_real(*real);
+    }
+  }
+}
+
+absl::StatusOr<std::shared_ptr<const mallocgame::GameOptions>> OptionsFromWire(
+    const GameOptions& wire) {
+  const std::vector<std::string> games = GameNames();
+  if (wire.has_kind() && (wire.kind() < 1 || wire.kind() >= std::ssize(games))) {
     return absl::InvalidArgumentError(absl::StrCat("options, kind: found ", wire.kind(),
-                                                   ", allowed: none, or 1 to ", kGameKinds - 1));
+                                                   ", allowed: none, or 1 to ", games.size() - 1));
   }
-  options.kind = static_cast<GameKind>(wire.kind());
-  const int most = options.kind == GameKind::kSchedule ? kMaxScheduleCandidates : kMaxCandidates;
-  if (wire.candidates() < 1 || wire.candidates() > most) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("options, candidates: found ", wire.candidates(), ", allowed: 1 to ", most));
+  MG_ASSIGN_OR_RETURN(std::unique_ptr<mallocgame::GameOptions> options,
+                      OptionsOfGame(games[wire.kind()]));
+  const google::protobuf::Reflection& fields = *GameOptions::GetReflection();
+  for (const auto& [name, usual] : options->List()) {
+    const FieldDescriptor* const field = FieldOf(name);
+    if (field == nullptr) continue;
+    OptionValue value;
+    if (std::holds_alternative<std::vector<AccessId>>(usual)) {
+      MG_ASSIGN_OR_RETURN(value, ReadList<AccessId>("options, forbidden", wire.forbidden()));
+    } else if (std::holds_alternative<bool>(usual)) {
+      value = fields.GetBool(wire, field);
+    } else if (std::holds_alternative<int64_t>(usual)) {
+      value = int64_t{fields.GetInt64(wire, field)};
+    } else {
+      value = fields.GetDouble(wire, field);
+    }
+    MG_RETURN_IF_ERROR(SetFromWire(name, value, *options));
   }
-  if (options.kind == GameKind::kSchedule) options.main_bytes = wire.main_bytes();
-  options.candidates = static_cast<int>(wire.candidates());
-  options.bytes_weight = wire.bytes_weight();
-  options.time_weight = wire.time_weight();
-  options.exact_stalls = wire.exact_stalls();
-  return options;
+  for (const OtherOption& other : wire.others()) {
+    OptionValue value = other.flag();
+    if (other.value_case() == OtherOption::kWhole) value = int64_t{other.whole()};
+    if (other.value_case() == OtherOption::kReal) value = other.real();
+    MG_RETURN_IF_ERROR(SetFromWire(other.name(), value, *options));
+  }
+  return std::shared_ptr<const mallocgame::GameOptions>(std::move(options));
 }
 
 void ToWire(const mallocgame::Report& report, Report* wire) {

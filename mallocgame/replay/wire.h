@@ -4,6 +4,7 @@
 #ifndef MALLOCGAME_REPLAY_WIRE_H_
 #define MALLOCGAME_REPLAY_WIRE_H_
 
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -39,7 +40,8 @@ absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire);
 // The hardware has passed ValidateHardware.
 absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire);
 absl::StatusOr<mallocgame::Plan> PlanFromWire(const Plan& wire);
-absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire);
+absl::StatusOr<std::shared_ptr<const mallocgame::GameOptions>> OptionsFromWire(
+    const GameOptions& wire);
 mallocgame::Report ReportFromWire(const Report& wire);
 // The text itself, or InvalidArgument if it is not UTF-8. Messages call it `what`.
 absl::StatusOr<std::string> ReadText(const char* what, const std::string& wire);

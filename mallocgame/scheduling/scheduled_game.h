@@ -22,10 +22,10 @@ class ScheduledGame {
   // Plays the priority game of `base`'s program with its instructions in `order`, and wants what
   // `decided` says (OwnSegment), in its order. `base` is a priority game at the units' own order
   // and must outlive this.
-  ScheduledGame(const ScheduleUnits& units, const Game& base, UnitOrder order,
+  ScheduledGame(const ScheduleUnits& units, const PriorityGame& base, UnitOrder order,
                 const Intent& decided);
   // The same at the units' own order, with a dense intent of the game itself.
-  ScheduledGame(const ScheduleUnits& units, const Game& base, Intent intent);
+  ScheduledGame(const ScheduleUnits& units, const PriorityGame& base, Intent intent);
 
   const UnitOrder& order() const { return order_; }
   // order() as ticks, and where each tick of the program stands.
@@ -46,7 +46,7 @@ class ScheduledGame {
   std::vector<Tick> ticks_, place_;
   ReorderedProgram made_;
   std::vector<int32_t> base_access_;  // by access of made_
-  std::shared_ptr<const Game> game_;
+  std::shared_ptr<const PriorityGame> game_;
   std::unique_ptr<GameSearch> search_;
 };
 

@@ -72,7 +72,7 @@ class MemoryLimit {
 // One chain of annealing.
 class ScheduleAnnealing {
  public:
-  ScheduleAnnealing(const ScheduleUnits& units, const Game& base, const MemoryLimit& limit,
+  ScheduleAnnealing(const ScheduleUnits& units, const PriorityGame& base, const MemoryLimit& limit,
                     ScheduledGame start, uint64_t seed)
       : units_(units), base_(base), limit_(limit), rng_(seed, 77), moves_(units),
         now_(std::make_unique<ScheduledGame>(std::move(start))) {
@@ -142,7 +142,7 @@ class ScheduleAnnealing {
   }
 
   const ScheduleUnits& units_;
-  const Game& base_;
+  const PriorityGame& base_;
   const MemoryLimit& limit_;
   Rng rng_;
   ScheduleMoves moves_;
@@ -216,7 +216,7 @@ class ScheduleSolver {
   void MakeStarts(const MemoryLimit& limit) {
     const FoundPlan followed = {.plan = result_.placed.plan, .decided = result_.placed.decided};
     // Only games with the options of the problem: the base of all orders is one game.
-    const std::shared_ptr<const Game> shown = GameToSearch(*PriorityGameOf(*problem_.game));
+    const std::shared_ptr<const PriorityGame> shown = GameToSearch(*PriorityGameOf(*problem_.game));
     base_ = shown;
     auto starts = PriorityStarts(*shown, &followed, deadline_.Share(kStarts));
     const auto fits = [&](const GameStart& start) {
@@ -224,7 +224,7 @@ class ScheduleSolver {
     };
     const auto first = std::find_if(starts.begin(), starts.end(), fits);
     if (first != starts.end()) base_ = first->game;
-    ScheduledGame own(units_, *base_, first != starts.end() ? first->intent : OpenIntent(*base_));
+    ScheduledGame own(units_, *base_, first != starts.end() ? first->intent : base_->OpenIntent());
     const Intent decided = own.Decided();
     starts_.push_back({"own", own.order(), decided, own.latency_ps()});
     for (int rule = 0; rule < kListRules; ++rule) {
@@ -345,7 +345,7 @@ class ScheduleSolver {
   const ScheduleOptions& options_;
   const ScheduleUnits units_;
   const Deadline deadline_;
-  std::shared_ptr<const Game> base_;  // a priority game at the program's own order
+  std::shared_ptr<const PriorityGame> base_;  // a priority game at the program's own order
   std::vector<Start> starts_;
   ScheduleResult result_;
   int64_t evaluations_ = 0;
@@ -357,7 +357,7 @@ class ScheduleSolver {
 
 absl::StatusOr<ScheduleResult> SolveSchedule(const SolveProblem& problem, const SolveLimits& limits,
                                              const ScheduleOptions& options) {
-  if (problem.game->options().kind == GameKind::kSchedule) {
+  if (problem.game->options().decides_order()) {
     return absl::InvalidArgumentError(
         "order: found a schedule game, whose players decide the order themselves, allowed: a time "
         "game or a priority game");

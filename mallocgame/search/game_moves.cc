@@ -222,12 +222,13 @@ void Kick(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng) {
   const auto decisions = static_cast<uint32_t>(trace.decisions());
   const uint32_t at = rng.Below(decisions), kind = rng.Below(4);
   const int32_t segment = trace.segment(static_cast<int32_t>(at));
-  const bool priority = game.options().kind == GameKind::kPriority;
-  const int32_t parent = priority ? game.priority_tables().runs[segment].parent : -1;
+  const PriorityGame* const priority = PriorityGame::From(game);
+  const int32_t parent =
+      priority != nullptr ? priority->priority_tables().runs[segment].parent : -1;
   if (kind == 0 && parent >= 0) {
     trace.Change(parent);
     intent[parent].mode = rng.Below(2) == 0 ? Mode::kLate : Mode::kEarly;
-  } else if (kind == 1 && priority) {
+  } else if (kind == 1 && priority != nullptr) {
     const uint32_t by = 1 + rng.Below(kMostInserted);
     const bool earlier = rng.Below(2) == 0;
     const uint32_t other = earlier ? at - std::min(at, by) : std::min(at + by, decisions - 1);

@@ -1,5 +1,5 @@
-// The moves of local search over priority games, by their names in operations research. Each changes
-// what is wanted for some runs, the segments of the accepted game's intent.
+// The moves of local search over priority games, by their names in operations research. Each
+// changes what is wanted for some runs, the segments of the accepted game's intent.
 //
 //   Reassign          another mode for one run: a 1-flip. Reassign two: with a later one.
 //   Insert            a run has its turn a few decisions earlier or later: the insertion move of
@@ -39,9 +39,9 @@ class GameMoves {
   virtual void Accepted() = 0;
 };
 
-// The perturbation of iterated local search (Lourenço, Martin and Stützle 2003), of a whole time game
-// or priority game that `intent` led to and that is in `trace`, which must have decisions: any modes
-// for a few successive decisions; in the priority game also an insertion, or a coalescing.
+// The perturbation of iterated local search (Lourenço, Martin and Stützle 2003), of a whole
+// game that `intent` led to and that is in `trace`, which must have decisions: any modes for a few
+// successive decisions; in the priority game also an insertion, or a coalescing.
 void Kick(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng);
 
 }  // namespace mallocgame

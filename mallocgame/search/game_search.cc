@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/priority/priority_state.h"
 
 namespace mallocgame {
 namespace {
@@ -16,8 +15,8 @@ constexpr int64_t kAcceptedBetweenOrders = 256;
 
 }  // namespace
 
-GameSearch::GameSearch(const Game& game, Intent intent)
-    : position_(game.Start()), intent_(std::move(intent)), trace_(IncumbentTrace::Create(game)),
+GameSearch::GameSearch(const PriorityGame& game, Intent intent)
+    : position_(game.shared()), intent_(std::move(intent)), trace_(IncumbentTrace::Create(game)),
       moves_(GameMoves::Create(*this)) {
   MG_CHECK(Try(std::numeric_limits<int64_t>::max()));
   Accept();
@@ -42,11 +41,11 @@ Intent GameSearch::Replayable() const {
   return replayable;
 }
 
-const Position& GameSearch::GoTo(int32_t i) {
-  while (position_->num_decisions() > std::min(agrees_, i)) position_->Undo();
-  trace_->Follow(*position_, i);
+const PriorityState& GameSearch::GoTo(int32_t i) {
+  while (position_.num_decisions() > std::min(agrees_, i)) position_.Undo();
+  trace_->Follow(position_, i);
   agrees_ = i;
-  return *position_;
+  return position_;
 }
 
 void GameSearch::Want(int32_t segment, Mode mode, double rank) {
@@ -58,25 +57,25 @@ void GameSearch::Want(int32_t segment, Mode mode, double rank) {
 
 // Until the end the stalls of a priority game are counted from below.
 bool GameSearch::IsHopeless(int64_t most) const {
-  const auto& state = static_cast<const PriorityState&>(*position_);
+  const PriorityState& state = position_;
   return state.candidates().size() > 1 && state.candidates()[1] < 0 &&
          state.latency_ps() - state.tables().runs[state.candidates()[0]].saving_ps > most;
 }
 
 bool GameSearch::Try(int64_t most) {
   trace_->Begin(agrees_);
-  while (!position_->IsTerminal()) {
+  while (!position_.IsTerminal()) {
     if (IsHopeless(most)) return false;
-    trace_->Decide(*position_, intent_);
+    trace_->Decide(position_, intent_);
   }
-  return position_->latency_ps() <= most;
+  return position_.latency_ps() <= most;
 }
 
 void GameSearch::Accept() {
-  for (int32_t i = agrees_; i < position_->num_decisions(); ++i)
-    intent_[DecidedSegment(*position_, i)].mode = DecidedMode(*position_, i);
-  trace_->Adopt(*position_, agrees_);
-  latency_ = position_->latency_ps();
+  for (int32_t i = agrees_; i < position_.num_decisions(); ++i)
+    intent_[position_.DecidedSegment(i)].mode = position_.DecidedMode(i);
+  trace_->Adopt(position_, agrees_);
+  latency_ = position_.latency_ps();
   agrees_ = decisions();
   changed_.clear();
   if (++accepted_ % kAcceptedBetweenOrders == 0) intent_ = Replayable();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "mallocgame/base/rng.h"
-#include "mallocgame/game/position.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/search/game_moves.h"
 #include "mallocgame/search/incumbent_trace.h"
 #include "mallocgame/search/intent.h"
@@ -20,8 +20,8 @@ namespace mallocgame {
 
 class GameSearch final : public Neighbourhood {
  public:
-  // Plays and accepts the first game. `intent` is a dense one of `game`, a priority game.
-  GameSearch(const Game& game, Intent intent);
+  // Plays and accepts the first game. `intent` is a dense one of `game`.
+  GameSearch(const PriorityGame& game, Intent intent);
 
   // The accepted game: the segments that it decided in order, what it chose, and its latency.
   int32_t decisions() const { return trace_->decisions(); }
@@ -34,10 +34,10 @@ class GameSearch final : public Neighbourhood {
   // itself need not, as a trial begins near its change, and that could count before.
   Intent Replayable() const;
   // Where the trial stands or ended; behind Accept the end of the accepted game.
-  const Position& position() const { return *position_; }
+  const PriorityState& position() const { return position_; }
 
   // Starts a trial at decision i, in [0, decisions()].
-  const Position& GoTo(int32_t i);
+  const PriorityState& GoTo(int32_t i);
   // Changes what the trial wants for a segment: nothing that was decided before.
   void Want(int32_t segment, Mode mode) { Want(segment, mode, intent_[segment].rank); }
   void Want(int32_t segment, Mode mode, double rank);
@@ -57,8 +57,7 @@ class GameSearch final : public Neighbourhood {
  private:
   bool IsHopeless(int64_t most) const;
 
-  std::unique_ptr<Position>
-      position_;  // agrees with the accepted game in the first agrees_ decisions
+  PriorityState position_;  // agrees with the accepted game in the first agrees_ decisions
   Intent intent_;
   std::unique_ptr<IncumbentTrace> trace_;             // the accepted game
   std::vector<std::pair<int32_t, Segment>> changed_;  // as they were before the trial

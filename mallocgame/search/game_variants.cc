@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/games.h"
 
 namespace mallocgame {
 std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& options) {
@@ -12,42 +13,54 @@ std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& option
   return *std::move(with);
 }
 
+std::shared_ptr<const PriorityGame> PriorityGameWith(const Game& game,
+                                                     const PriorityGameOptions& options) {
+  auto with = PriorityGame::Create(game.shared_program(), game.hardware(), options);
+  MG_CHECK(with.ok());
+  return *std::move(with);
+}
+
 std::shared_ptr<const Game> GameShowing(const Game& game, int candidates) {
-  GameOptions options = game.options();
-  if (options.kind == GameKind::kTime || options.candidates == candidates)
+  const std::unique_ptr<GameOptions> options = game.options().Clone();
+  if (!options->Set("candidates", int64_t{candidates}).ok() || *options == game.options())
     return game.shared_from_this();
-  options.candidates = candidates;
-  return GameWith(game, options);
+  return GameWith(game, *options);
 }
 
-std::shared_ptr<const Game> GameToSearch(const Game& game) {
-  if (!game.options().exact_stalls) return GameShowing(game, kMaxCandidates);
-  GameOptions options = game.options();
+std::shared_ptr<const PriorityGame> GameToSearch(const PriorityGame& game) {
+  PriorityGameOptions options = game.options();
+  options.candidates = kMaxCandidates;
   options.exact_stalls = false;
-  return GameShowing(*GameWith(game, options), kMaxCandidates);
+  return options == game.options() ? game.shared() : PriorityGameWith(game, options);
 }
 
-std::shared_ptr<const Game> GameOfKind(const Game& game, GameKind kind) {
-  if (game.options().kind == kind) return game.shared_from_this();
-  GameOptions options = game.options();
-  options.kind = kind;
-  options.main_bytes = 0;
-  return GameWith(game, options);
+std::shared_ptr<const Game> GameNamed(absl::string_view name, const Game& game) {
+  if (game.options().game() == name) return game.shared_from_this();
+  const auto options = OptionsOfGame(name);
+  MG_CHECK(options.ok());
+  (*options)->TakeOver(game.options());
+  return GameWith(game, **options);
 }
 
-std::shared_ptr<const Game> TimeGameOf(const Game& game) {
-  return GameOfKind(game, GameKind::kTime);
+std::shared_ptr<const TimeGame> TimeGameOf(const Game& game) {
+  return std::static_pointer_cast<const TimeGame>(GameNamed("time", game));
 }
 
-std::shared_ptr<const Game> PriorityGameOf(const Game& game) {
-  return GameOfKind(game, GameKind::kPriority);
+std::shared_ptr<const PriorityGame> PriorityGameOf(const Game& game) {
+  return std::static_pointer_cast<const PriorityGame>(GameNamed("priority", game));
+}
+
+PriorityGameOptions PriorityOptionsOf(const Game& game) {
+  PriorityGameOptions options;
+  options.TakeOver(game.options());
+  return options;
 }
 
 std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game) {
-  GameOptions options = game.options();
-  if (options.min_buffer_bytes <= kSmallBufferBytes) return nullptr;
-  options.min_buffer_bytes = kSmallBufferBytes;
-  return GameWith(game, options);
+  if (game.options().min_buffer_bytes <= kSmallBufferBytes) return nullptr;
+  const std::unique_ptr<GameOptions> options = game.options().Clone();
+  options->min_buffer_bytes = kSmallBufferBytes;
+  return GameWith(game, *options);
 }
 
 double WorthOfSmallBuffers(const Game& game) {
@@ -79,7 +92,7 @@ std::shared_ptr<const Game> GameByDefault(const Game& game) {
 
 std::shared_ptr<const Game> GameWithoutLargest(const Game& game) {
   const Program& program = game.program();
-  GameOptions options = game.options();
+  const std::unique_ptr<GameOptions> options = game.options().Clone();
   bool found = false;
   for (size_t b = 0; b < program.buffers().size(); ++b) {
     const Buffer& buffer = program.buffers()[b];
@@ -87,11 +100,11 @@ std::shared_ptr<const Game> GameWithoutLargest(const Game& game) {
         buffer.size_bytes > game.usable_bytes())
       continue;
     const auto accesses = program.accesses_of(BufferId(static_cast<int64_t>(b)));
-    options.forbidden.insert(options.forbidden.end(), accesses.begin(), accesses.end());
+    options->forbidden.insert(options->forbidden.end(), accesses.begin(), accesses.end());
     found |= !accesses.empty();
   }
   if (!found) return nullptr;
-  return GameWith(game, options);
+  return GameWith(game, *options);
 }
 
 }  // namespace mallocgame

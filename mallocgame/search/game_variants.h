@@ -5,25 +5,33 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/strings/string_view.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/priority/priority_game.h"
+#include "mallocgame/game/time/time_game.h"
 
 namespace mallocgame {
 
 // The same game with other options, which must be in their ranges.
 std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& options);
 
-// The same priority or schedule game, showing so many candidates. A time game shows none and stays
-// as it is.
+// The same game, showing so many candidates. A game that shows none stays as it is.
 std::shared_ptr<const Game> GameShowing(const Game& game, int candidates);
 
 // The same game for a search that asks for latencies at the ends of games: it shows all candidates
 // that it can, and takes no time for exact stalls on the way.
-std::shared_ptr<const Game> GameToSearch(const Game& game);
+std::shared_ptr<const PriorityGame> GameToSearch(const PriorityGame& game);
 
-// The same game as one of that kind; as a time game, and as a priority game.
-std::shared_ptr<const Game> GameOfKind(const Game& game, GameKind kind);
-std::shared_ptr<const Game> TimeGameOf(const Game& game);
-std::shared_ptr<const Game> PriorityGameOf(const Game& game);
+// Another game of the same program and hardware, by its name, with the options that both have; the
+// game itself if it is of that name.
+std::shared_ptr<const Game> GameNamed(absl::string_view name, const Game& game);
+std::shared_ptr<const TimeGame> TimeGameOf(const Game& game);
+std::shared_ptr<const PriorityGame> PriorityGameOf(const Game& game);
+// The options of the last.
+PriorityGameOptions PriorityOptionsOf(const Game& game);
+// The priority game of these options.
+std::shared_ptr<const PriorityGame> PriorityGameWith(const Game& game,
+                                                     const PriorityGameOptions& options);
 
 // A smaller buffer is as good as a scalar.
 inline constexpr int64_t kSmallBufferBytes = 512;

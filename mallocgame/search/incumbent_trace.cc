@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/priority/priority_decoder.h"
 #include "mallocgame/game/priority/priority_state.h"
-#include "mallocgame/search/decoder.h"
 #include "mallocgame/search/priority_difference.h"
 
 namespace mallocgame {
@@ -175,8 +175,8 @@ bool PriorityTrace::IsAwaited(const PriorityState& state, int32_t run) const {
 }  // namespace
 
 std::unique_ptr<IncumbentTrace> IncumbentTrace::Create(const Game& game) {
-  if (game.options().kind == GameKind::kPriority)
-    return std::make_unique<PriorityTrace>(game.priority_tables());
+  if (const PriorityGame* const priority = PriorityGame::From(game); priority != nullptr)
+    return std::make_unique<PriorityTrace>(priority->priority_tables());
   return std::unique_ptr<IncumbentTrace>(new IncumbentTrace(game.program().accesses().size()));
 }
 
@@ -185,7 +185,7 @@ void IncumbentTrace::Adopt(const Position& end, int32_t agrees) {
   for (int32_t i = agrees; i < decisions(); ++i) decision_of_[segments_[i]] = -1;
   segments_.resize(agrees);
   for (int32_t i = agrees; i < end.num_decisions(); ++i) {
-    segments_.push_back(DecidedSegment(end, i));
+    segments_.push_back(end.DecidedSegment(i));
     decision_of_[segments_.back()] = i;
   }
   actions_.assign(end.actions().begin(), end.actions().end());
@@ -194,17 +194,14 @@ void IncumbentTrace::Adopt(const Position& end, int32_t agrees) {
 }
 
 void IncumbentTrace::Follow(Position& position, int32_t end) const {
-  auto& state = static_cast<State&>(position);
-  for (int32_t i = state.num_decisions(); i < end; ++i)
-    MG_CHECK(state.Apply(static_cast<Action>(actions_[i])).ok());
+  for (int32_t i = position.num_decisions(); i < end; ++i)
+    MG_CHECK(position.Apply(actions_[i]).ok());
 }
 
 void IncumbentTrace::Begin(int32_t /*agrees*/) {}
 void IncumbentTrace::Begin(const Position& /*position*/) {}
 void IncumbentTrace::AdoptPlaces(const Position& /*end*/, int32_t /*agrees*/) {}
 
-void IncumbentTrace::Decide(Position& position, const Intent& intent) {
-  mallocgame::Decide(position, intent);
-}
+void IncumbentTrace::Decide(Position& position, const Intent& intent) { position.Decide(intent); }
 
 }  // namespace mallocgame

@@ -43,7 +43,7 @@ class IncumbentTrace {
   // and has no others; or in any position.
   virtual void Begin(int32_t agrees);
   virtual void Begin(const Position& position);
-  // Takes one decision of the position that play began in, as Decide of decoder.h does if the
+  // Takes one decision of the position that play began in, as Position::Decide does if the
   // intent led to the incumbent but for the segments that Change named. Where the same runs are
   // open it is the incumbent's decision also if a change would have come earlier.
   virtual void Decide(Position& position, const Intent& intent);

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "mallocgame/search/decoder.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/search/game_variants.h"
 
 namespace mallocgame {
 
-std::vector<GameStart> PriorityStarts(const Game& game, const FoundPlan* followed,
+std::vector<GameStart> PriorityStarts(const PriorityGame& game, const FoundPlan* followed,
                                       const Deadline& deadline) {
   std::vector<std::pair<double, double>> weights = {{1, 1},     {0, 0},   {0, 1},
                                                     {0.5, 0.5}, {0.5, 1}, {1, 0}};
@@ -16,25 +16,24 @@ std::vector<GameStart> PriorityStarts(const Game& game, const FoundPlan* followe
   std::erase(weights, own);
   weights.insert(weights.begin(), own);
   std::vector<GameStart> starts;
-  const auto play = [&starts, &deadline](const std::shared_ptr<const Game>& in, Intent intent,
-                                         bool follows) {
+  const auto play = [&starts, &deadline](const std::shared_ptr<const PriorityGame>& in,
+                                         Intent intent, bool follows) {
     PriorityState state(in);
-    PlayOn(state, intent);
+    state.PlayOn(intent);
     for (int i = 0; i < state.num_decisions(); ++i)
-      intent[DecidedSegment(state, i)].mode = DecidedMode(state, i);
+      intent[state.DecidedSegment(i)].mode = state.DecidedMode(i);
     starts.push_back({in, std::move(intent), follows, state.latency_ps()});
     deadline.Played();
   };
-  const auto add = [&](const GameOptions& options) {
-    const auto in = GameWith(game, options);
-    play(in, OpenIntent(*in), false);
+  const auto add = [&](const PriorityGameOptions& options) {
+    const auto in = PriorityGameWith(game, options);
+    play(in, in->OpenIntent(), false);
     if (followed == nullptr || deadline.Passed()) return;
-    play(in, ReadPlan(*in, followed->plan), true);
+    play(in, in->ReadPlan(followed->plan), true);
     if (!followed->decided.empty() && !deadline.Passed())
       play(in, IntentLike(*in, followed->decided), true);
   };
-  GameOptions options = game.options();
-  options.kind = GameKind::kPriority;
+  PriorityGameOptions options = game.options();
   const bool small = options.min_buffer_bytes > kSmallBufferBytes;
   const auto without = GameWithoutLargest(game);
   for (const auto& [bytes, time] : weights) {

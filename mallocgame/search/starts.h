@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "mallocgame/base/deadline.h"
-#include "mallocgame/game/game.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/search/found_plan.h"
 #include "mallocgame/search/intent.h"
 
@@ -18,7 +18,7 @@ namespace mallocgame {
 
 // A game, a dense intent for it, and the latency that this leads to.
 struct GameStart {
-  std::shared_ptr<const Game> game;
+  std::shared_ptr<const PriorityGame> game;
   Intent intent;
   bool follows = false;  // it follows a plan, and is not greedy's
   int64_t latency_ps = 0;
@@ -28,7 +28,7 @@ struct GameStart {
 // importance, with small buffers and without, and without those that fill most of fast memory; and,
 // unless null, those that follow `followed`. The best comes first. Of fewer games, but one at
 // least, if `deadline` passes.
-std::vector<GameStart> PriorityStarts(const Game& game, const FoundPlan* followed,
+std::vector<GameStart> PriorityStarts(const PriorityGame& game, const FoundPlan* followed,
                                       const Deadline& deadline);
 
 // Keeps the best `count` of the starts for `game`, of those with the same latency one. If there are

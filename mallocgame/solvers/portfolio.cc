@@ -12,6 +12,7 @@
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
+#include "mallocgame/game/games.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/solvers/pipeline.h"
 
@@ -24,10 +25,10 @@ constexpr const char* kXlaAssigned = "xla-assigned";
 // before it.
 struct Member {
   std::string solver;
-  double share;                     // of the time limit on one core
-  uint64_t seed = 0;                // added to the caller's
-  GameKind game = GameKind::kTime;  // that the solver plays
-  bool plays_first = false;         // annealed priority games, which may lead to a better start
+  double share;               // of the time limit on one core
+  uint64_t seed = 0;          // added to the caller's
+  std::string game = "time";  // that the solver plays
+  bool plays_first = false;   // annealed priority games, which may lead to a better start
 };
 
 constexpr double kPolish = 0.06;  // the share of the limits in which an annealed plan is polished
@@ -47,8 +48,9 @@ std::vector<Member> LongMembers(const SolveProblem& problem, const SolveLimits& 
   std::vector<Member> members;
   double extra = 0;
   for (const NamedSolver& solver : problem.extra_solvers) {
-    const GameKind game = solver.games[0];
-    if (solver.portfolio_share <= 0 || game == GameKind::kSchedule) continue;
+    const std::string& game = solver.games[0];
+    // Its members' plans are of one order.
+    if (solver.portfolio_share <= 0 || (*OptionsOfGame(game))->decides_order()) continue;
     members.push_back({solver.name, solver.portfolio_share, 0, game});
     extra += solver.portfolio_share;
   }
@@ -56,8 +58,8 @@ std::vector<Member> LongMembers(const SolveProblem& problem, const SolveLimits& 
   const bool plays = problem.game->program().accesses().size() <= kMostPlayed;
   for (size_t i = 0; i < annealed; ++i) {
     const bool last = i + 1 == annealed;
-    members.push_back({"", last ? std::max(0.3, 1 - extra) : 1.0, i, GameKind::kPriority,
-                       plays && (last || i % 2 == 1)});
+    members.push_back(
+        {"", last ? std::max(0.3, 1 - extra) : 1.0, i, "priority", plays && (last || i % 2 == 1)});
   }
   return members;
 }
@@ -95,7 +97,7 @@ absl::StatusOr<SolveResult> RunSolver(const SolveProblem& problem, const SolveLi
   own.seed = limits.seed + member.seed;
   own.progress = [&](double, int64_t latency_ps) { curve.Add(member.solver, latency_ps); };
   SolveProblem played = problem;
-  played.game = GameOfKind(*problem.game, member.game);
+  played.game = GameNamed(member.game, *problem.game);
   MG_ASSIGN_OR_RETURN(SolveResult result, solve(member.solver, played, own));
   curve.Add(member.solver, result.report.latency_ps);
   return result;

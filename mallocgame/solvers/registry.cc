@@ -16,13 +16,13 @@ namespace {
 struct OwnSolver {
   const char* name;
   absl::StatusOr<SolveResult> (*solve)(const SolveProblem&, const SolveLimits&);
-  absl::Span<const GameKind> games;
+  absl::Span<const absl::string_view> games;
 };
 // The first is the one that a solver plays where nobody says which one. What plays no game takes
 // its program in the order of instructions that it has.
-constexpr GameKind kTimeGame[] = {GameKind::kTime}, kPriorityGame[] = {GameKind::kPriority},
-                   kOwnOrder[] = {GameKind::kTime, GameKind::kPriority},
-                   kAll[] = {GameKind::kTime, GameKind::kPriority, GameKind::kSchedule};
+constexpr absl::string_view kTimeGame[] = {"time"}, kPriorityGame[] = {"priority"},
+                            kPlacing[] = {"time", "priority"},
+                            kAll[] = {"time", "priority", "schedule"};
 
 // A portfolio runs other solvers of this table.
 absl::StatusOr<SolveResult> SolveWithPortfolio(const SolveProblem& problem,
@@ -36,49 +36,49 @@ absl::StatusOr<SolveResult> SolveWithPortfolioXla(const SolveProblem& problem,
 }
 
 constexpr std::array kSolvers = {
-    OwnSolver{"all-main", SolveAllMain, kOwnOrder},
-    OwnSolver{"xla-assigned", SolveXlaAssigned, kOwnOrder},
-    OwnSolver{"xla-heuristic", SolveXlaHeuristic, kOwnOrder},
-    OwnSolver{"styles", SolveStyles, kOwnOrder},
-    OwnSolver{"packing", SolvePacking, kOwnOrder},
+    OwnSolver{"all-main", SolveAllMain, kPlacing},
+    OwnSolver{"xla-assigned", SolveXlaAssigned, kPlacing},
+    OwnSolver{"xla-heuristic", SolveXlaHeuristic, kPlacing},
+    OwnSolver{"styles", SolveStyles, kPlacing},
+    OwnSolver{"packing", SolvePacking, kPlacing},
     OwnSolver{"random", SolveRandom, kAll},
     OwnSolver{"greedy", SolveGreedy, kAll},
     OwnSolver{"rent", SolveRent, kTimeGame},
     OwnSolver{"anneal", SolveAnneal, kPriorityGame},
-    OwnSolver{"portfolio", SolveWithPortfolio, kOwnOrder},
-    OwnSolver{"portfolio-xla", SolveWithPortfolioXla, kOwnOrder},
+    OwnSolver{"portfolio", SolveWithPortfolio, kPlacing},
+    OwnSolver{"portfolio-xla", SolveWithPortfolioXla, kPlacing},
     OwnSolver{"exact", SolveExact, kTimeGame},
 };
 
 template <class Solver>
-bool Takes(const Solver& solver, GameKind kind) {
-  return std::find(solver.games.begin(), solver.games.end(), kind) != solver.games.end();
+bool Takes(const Solver& solver, absl::string_view game) {
+  return std::find(solver.games.begin(), solver.games.end(), game) != solver.games.end();
 }
 
 // `solver` is called `name`.
 template <class Solver>
 absl::Status Refused(absl::string_view name, const Solver& solver, const SolveProblem& problem) {
-  const GameKind kind = problem.game->options().kind;
+  const absl::string_view game = problem.game->options().game();
   std::vector<std::string> others;
   for (const OwnSolver& other : kSolvers) {
-    if (Takes(other, kind)) others.emplace_back(other.name);
+    if (Takes(other, game)) others.emplace_back(other.name);
   }
   for (const NamedSolver& other : problem.extra_solvers) {
-    if (Takes(other, kind)) others.push_back(other.name);
+    if (Takes(other, game)) others.push_back(other.name);
   }
-  const auto append = [](std::string* text, GameKind game) {
-    absl::StrAppend(text, "the ", GameKindName(game), " game");
+  const auto append = [](std::string* text, absl::string_view one) {
+    absl::StrAppend(text, "the ", one, " game");
   };
   return absl::InvalidArgumentError(absl::StrCat(
       "solver '", name, "' plays ", absl::StrJoin(solver.games, " or ", append), " only, found a ",
-      GameKindName(kind), " game; allowed for that: ", absl::StrJoin(others, ", ")));
+      game, " game; allowed for that: ", absl::StrJoin(others, ", ")));
 }
 
 // Runs a solver, and fills in the name and the curve if the solver left them empty.
 template <class Solver>
 absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Solver& solver,
                                      const SolveProblem& problem, const SolveLimits& limits) {
-  if (!Takes(solver, problem.game->options().kind)) return Refused(name, solver, problem);
+  if (!Takes(solver, problem.game->options().game())) return Refused(name, solver, problem);
   const Deadline clock;  // never passes
   absl::StatusOr<SolveResult> result = solver.solve(problem, limits);
   if (result.ok() && result->found_by.empty()) {
@@ -109,10 +109,10 @@ absl::Status Unknown(absl::string_view name, absl::Span<const NamedSolver> extra
 
 }  // namespace
 
-absl::StatusOr<GameKind> GamePlayedBy(absl::string_view name,
-                                      absl::Span<const NamedSolver> extra_solvers) {
+absl::StatusOr<std::string> GamePlayedBy(absl::string_view name,
+                                         absl::Span<const NamedSolver> extra_solvers) {
   for (const OwnSolver& solver : kSolvers) {
-    if (name == solver.name) return solver.games[0];
+    if (name == solver.name) return std::string(solver.games[0]);
   }
   for (const NamedSolver& solver : extra_solvers) {
     if (name == solver.name) return solver.games[0];

@@ -16,8 +16,8 @@ namespace mallocgame {
 std::vector<std::string> SolverNames(absl::Span<const NamedSolver> extra_solvers = {});
 
 // The game that a solver plays where nobody says which one. NotFound as of Solve.
-absl::StatusOr<GameKind> GamePlayedBy(absl::string_view name,
-                                      absl::Span<const NamedSolver> extra_solvers = {});
+absl::StatusOr<std::string> GamePlayedBy(absl::string_view name,
+                                         absl::Span<const NamedSolver> extra_solvers = {});
 
 // Runs the solver `name`, one of SolverNames(problem.extra_solvers). NotFound lists them.
 // InvalidArgument: the solver doesn't play problem.game.

@@ -98,7 +98,7 @@ struct NamedSolver {
   // the share of a portfolio's time limit that it gets on one core; 0: it is no member
   double portfolio_share = 0;
   // the games that SolveProblem::game may be; it plays the first where nobody says which one
-  std::vector<GameKind> games = {GameKind::kTime};
+  std::vector<std::string> games = {"time"};
 };
 
 // The latency in picoseconds, and 0.5 % of what preloads cost the first run: of two plans solvers

@@ -14,11 +14,11 @@ absl::StatusOr<std::shared_ptr<const GameList>> GameList::Create(
   std::vector<Start> starts;
   starts.reserve(games.size());
   for (size_t i = 0; i < games.size(); ++i) {
-    const GameKind kind = games[i]->options().kind, first_kind = games[0]->options().kind;
-    if (kind != first_kind) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("games: game ", i, " is of the kind '", GameKindName(kind), "', game 0 of '",
-                       GameKindName(first_kind), "'; allowed: the same kind"));
+    const absl::string_view name = games[i]->options().game(), first = games[0]->options().game();
+    if (name != first) {
+      return absl::InvalidArgumentError(absl::StrCat("games: game ", i, " is a ", name,
+                                                     " game, game 0 a ", first,
+                                                     " game; allowed: the same"));
     }
     if (games[i]->num_actions() != games[0]->num_actions()) {
       return absl::InvalidArgumentError(
@@ -26,7 +26,7 @@ absl::StatusOr<std::shared_ptr<const GameList>> GameList::Create(
                        games[0]->num_actions(), "; allowed: the same number"));
     }
     MG_ASSIGN_OR_RETURN(Observer observer, Observer::Create(games[i], options));
-    std::unique_ptr<Position> position = games[i]->Start();
+    std::unique_ptr<Position> position = games[i]->NewInitialPosition();
     if (position->IsTerminal()) {
       return absl::InvalidArgumentError(
           absl::StrCat("games: game ", i, ", program '", games[i]->program().name(),

@@ -19,16 +19,17 @@
 namespace mallocgame {
 
 // The games that environments draw from, and the observers and positions that their episodes start
-// from. They may be time games or priority games. Immutable: shared by environments.
+// from. They are all of one name. Immutable: shared by environments.
 class GameList {
  public:
-  // InvalidArgument: there is no game, a game has no decision, the games are of different kinds or
-  // have different numbers of actions, or Observer refuses the options.
+  // InvalidArgument: there is no game, a game has no decision, the games have different names or
+  // different numbers of actions, or Observer refuses the options.
   static absl::StatusOr<std::shared_ptr<const GameList>> Create(
       absl::Span<const std::shared_ptr<const Game>> games, const ObservationOptions& options);
 
   size_t size() const { return starts_.size(); }
-  GameKind kind() const { return starts_[0].position().game().options().kind; }
+  // Of one of the games; the others have them alike but for what asks about more or less.
+  const GameOptions& game_options() const { return starts_[0].position().game().options(); }
   int num_actions() const { return starts_[0].position().game().num_actions(); }
   int observation_size() const { return starts_[0].observer().size(); }
   const ObservationOptions& options() const { return starts_[0].observer().options(); }

@@ -120,7 +120,7 @@ absl::Status VectorEnv::CheckAction(int i, int64_t action) const {
   std::string names;
   for (const int other : legal) {
     absl::StrAppend(&names, names.empty() ? "" : ", ", other, " (",
-                    position.game().ActionText(other), ")");
+                    position.game().ActionToString(other), ")");
   }
   return absl::InvalidArgumentError(absl::StrCat("environment ", i, ": action ", action,
                                                  " is illegal at decision ",

@@ -60,6 +60,25 @@ HLO = {
     "write": HLO_READS,
     "check": HLO_READS,
 }
+# The folders of the games -> the headers of each that all may include: the game and its position.
+GAMES = {
+    "time": {"time_game.h", "state.h", "graph.h"},
+    "priority": {"priority_game.h", "priority_state.h"},
+    "schedule": {"schedule_game.h", "schedule_state.h"},
+}
+# Where what else of a game is used: annealing of residences lays them and their copies as the
+# priority game does, searches play beside a game of it, and networks see its runs.
+GAME_GUESTS = [
+    ("mallocgame/search/residence_search.h", "priority/arrangement.h"),
+    ("mallocgame/search/residence_search.h", "priority/copy_schedule.h"),
+    ("mallocgame/search/priority_difference.h", "priority/priority_tables.h"),
+    ("mallocgame/search/incumbent_trace", "priority/priority_decoder.h"),
+    ("mallocgame/placement/", "priority/priority_tables.h"),
+    ("mallocgame/placement/", "priority/run_graph.h"),
+    ("mallocgame/solvers/styles/", "priority/run_graph.h"),
+    ("mallocgame/solvers/playing/rent.cc", "time/time_decoder.h"),
+    ("agents/muzero/schedule_baseline.cc", "priority/priority_tables.h"),
+]
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
 # What mallocgame/CMakeLists.txt installs. No header includes generated protobuf code.
 PUBLIC = {
@@ -150,6 +169,35 @@ def test_includes_of_hlo(path):
     for included in INCLUDE.findall(path.read_text()):
         if included.startswith("mallocgame/hlo/"):
             assert included.split("/")[2] in {room, *HLO[room]}, included
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*SOURCES, *AGENT_SOURCES, *sorted((ROOT / "bindings").rglob("*.cc"))],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_games_are_private(path):
+    """Who includes what of a game: its public header, its position, and what is named here."""
+    place = str(path.relative_to(ROOT))
+    for included in INCLUDE.findall(path.read_text()):
+        folder, _, header = included.removeprefix("mallocgame/game/").partition("/")
+        if not included.startswith("mallocgame/game/") or folder not in GAMES:
+            continue
+        if place.startswith(f"mallocgame/game/{folder}/") or header in GAMES[folder]:
+            continue
+        if place.startswith("mallocgame/game/schedule/") and folder == "priority":
+            continue
+        allowed = [end for start, end in GAME_GUESTS if place.startswith(start)]
+        assert included.removeprefix("mallocgame/game/") in allowed, included
+
+
+def test_what_all_games_share_knows_no_game():
+    for path in sorted((ROOT / "mallocgame" / "game").glob("*.*")):
+        if path.stem == "games":
+            continue
+        included = INCLUDE.findall(path.read_text())
+        known = [name for name in included if name.split("/")[2:3] and name.split("/")[2] in GAMES]
+        assert not known, f"{path.name} includes {known}"
 
 
 def test_public_headers_are_as_the_map_says():

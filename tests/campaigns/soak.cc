@@ -35,6 +35,8 @@
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/game/priority/priority_game.h"
+#include "mallocgame/game/schedule/schedule_game.h"
 #include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/files.h"
@@ -83,23 +85,23 @@ absl::StatusOr<std::vector<NamedProgram>> ReadPrograms(const std::string& folder
   return programs;
 }
 
-GameOptions DrawOptions(const Program& program, GameKind kind, Rng& rng) {
-  GameOptions options;
-  options.kind = kind;
-  options.candidates =
-      1 + static_cast<int>(
-              rng.Below(kind == GameKind::kSchedule ? kMaxScheduleCandidates : kMaxCandidates));
-  if (kind == GameKind::kSchedule && rng.Below(2) == 0) {
+std::unique_ptr<GameOptions> DrawOptions(const Program& program, const std::string& kind,
+                                         Rng& rng) {
+  std::vector<std::pair<const char*, OptionValue>> values = {
+      {"candidates",
+       int64_t{1 + rng.Below(kind == "schedule" ? kMaxScheduleCandidates : kMaxCandidates)}}};
+  if (kind == "schedule" && rng.Below(2) == 0) {
     const MainMemory needed = MainMemoryOf(program);
-    options.main_bytes = needed.total_bytes() + needed.packed_bytes * rng.Below(8) / 8;
+    values.emplace_back("main_bytes",
+                        needed.total_bytes() + needed.packed_bytes * rng.Below(8) / 8);
   }
-  options.bytes_weight = 0.25 * rng.Below(9);
-  options.time_weight = 0.25 * rng.Below(9);
-  options.exact_stalls = rng.Below(4) == 0;
-  options.min_buffer_bytes = rng.Below(2) == 0 ? 0 : 16 << 10;
-  options.paper_actions = rng.Below(4) == 0;
-  options.keep_free = rng.Below(4) == 0 ? 0.25 : 0.0;
-  return options;
+  for (const char* weight : {"bytes_weight", "time_weight"})
+    values.emplace_back(weight, 0.25 * rng.Below(9));
+  values.emplace_back("exact_stalls", rng.Below(4) == 0);
+  values.emplace_back("min_buffer_bytes", int64_t{rng.Below(2) == 0 ? 0 : 16 << 10});
+  values.emplace_back("paper_actions", rng.Below(4) == 0);
+  values.emplace_back("keep_free", rng.Below(4) == 0 ? 0.25 : 0.0);
+  return testing::OptionsOf(kind, values);
 }
 
 // Checks the order that a schedule game came to.
@@ -108,8 +110,8 @@ absl::Status CheckOrder(const Position& end, Counts& counts) {
   const std::vector<Tick> order = end.InstructionOrder();
   if (absl::Status legal = CheckInstructionOrder(game.program(), order); !legal.ok()) return legal;
   const int64_t needed = MainMemoryOf(end.PlannedGame()->program()).total_bytes();
-  const int64_t limit = game.options().main_bytes > 0 ? game.options().main_bytes
-                                                      : MainMemoryOf(game.program()).total_bytes();
+  const int64_t main_bytes = static_cast<const ScheduleGameOptions&>(game.options()).main_bytes;
+  const int64_t limit = main_bytes > 0 ? main_bytes : MainMemoryOf(game.program()).total_bytes();
   if (needed > limit)
     return absl::InternalError(absl::StrCat("the order needs ", needed, " of ", limit, " bytes"));
   const auto& state = static_cast<const ScheduleState&>(end);
@@ -121,7 +123,7 @@ absl::Status CheckOrder(const Position& end, Counts& counts) {
 // One game. Now and then actions are taken back, and what can be seen must be as it was.
 absl::StatusOr<Counts> PlayOne(const Game& game, Rng& rng) {
   Counts counts;
-  const std::unique_ptr<Position> position = game.Start();
+  const std::unique_ptr<Position> position = game.NewInitialPosition();
   int64_t latency_ps = position->latency_ps();
   while (!position->IsTerminal()) {
     const ActionSet legal = position->legal_actions();
@@ -143,7 +145,7 @@ absl::StatusOr<Counts> PlayOne(const Game& game, Rng& rng) {
     ++counts.steps;
   }
   const Plan plan = position->ToPlan();
-  if (game.options().kind == GameKind::kSchedule) {
+  if (game.options().decides_order()) {
     if (absl::Status status = CheckOrder(*position, counts); !status.ok()) return status;
   }
   const std::shared_ptr<const Game> planned = position->PlannedGame();
@@ -161,12 +163,12 @@ absl::StatusOr<Counts> PlayOne(const Game& game, Rng& rng) {
 }
 
 absl::StatusOr<Counts> PlayJob(const std::vector<NamedProgram>& programs,
-                               absl::Span<const GameKind> kinds, uint64_t seed, uint64_t job) {
+                               absl::Span<const std::string> kinds, uint64_t seed, uint64_t job) {
   const NamedProgram& played = programs[job / kinds.size() % programs.size()];
-  const GameKind kind = kinds[job % kinds.size()];
+  const std::string& kind = kinds[job % kinds.size()];
   Rng rng(seed, job);
   const auto game = Game::Create(played.file.program, played.file.hardware,
-                                 DrawOptions(*played.file.program, kind, rng));
+                                 *DrawOptions(*played.file.program, kind, rng));
   absl::Status status = game.status();
   Counts sum;
   while (status.ok()) {
@@ -185,8 +187,8 @@ absl::StatusOr<Counts> PlayJob(const std::vector<NamedProgram>& programs,
     // A game without a decision has been played once.
     if (sum.steps == 0 || sum.steps >= kStepsOfJob) return sum;
   }
-  return absl::InternalError(absl::StrCat(played.name, ", ", GameKindName(kind), " game, job ", job,
-                                          " of seed ", seed, ": ", status.message()));
+  return absl::InternalError(absl::StrCat(played.name, ", ", kind, " game, job ", job, " of seed ",
+                                          seed, ": ", status.message()));
 }
 
 double ResidentMb() {
@@ -197,7 +199,7 @@ double ResidentMb() {
 
 class Soak {
  public:
-  Soak(std::vector<NamedProgram> programs, std::vector<GameKind> kinds, int64_t steps,
+  Soak(std::vector<NamedProgram> programs, std::vector<std::string> kinds, int64_t steps,
        uint64_t seed)
       : programs_(std::move(programs)), kinds_(std::move(kinds)), steps_(steps), seed_(seed) {}
 
@@ -259,7 +261,7 @@ class Soak {
   }
 
   const std::vector<NamedProgram> programs_;
-  const std::vector<GameKind> kinds_;
+  const std::vector<std::string> kinds_;
   const int64_t steps_;
   const uint64_t seed_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
@@ -289,9 +291,9 @@ int Main(int argc, char** argv) {
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   if (argc < 3 || argc > 6)
     return Fail(absl::InvalidArgumentError("usage: soak FOLDER STEPS [THREADS [SEED [GAME]]]"), 2);
-  std::vector<GameKind> kinds;
-  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority, GameKind::kSchedule}) {
-    if (argc < 6 || GameKindName(kind) == std::string(argv[5])) kinds.push_back(kind);
+  std::vector<std::string> kinds;
+  for (const std::string kind : {"time", "priority", "schedule"}) {
+    if (argc < 6 || kind == std::string(argv[5])) kinds.push_back(kind);
   }
   if (kinds.empty()) return Fail(absl::InvalidArgumentError("no such game"), 2);
   const auto steps = Number(argv[2], kAny);

@@ -42,13 +42,13 @@ void TryStep(Trainer& trainer, const Config& sample) {
 }
 
 std::shared_ptr<const Game> SampleGame(const muzero::Config& config) {
-  return *Game::Create(SampleProgram(), SampleHardware(), config.game_options());
+  return *Game::Create(SampleProgram(), SampleHardware(), *config.game_options());
 }
 
 bool ReadMuZero(absl::string_view bytes) {
   if (bytes.empty()) return false;
   using muzero::Checkpoint;
-  const GameKind kind = bytes[0] % 2 == 0 ? GameKind::kTime : GameKind::kPriority;
+  const std::string kind = bytes[0] % 2 == 0 ? "time" : "priority";
   const std::string sealed =
       training::SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, bytes.substr(1),
                                kind, Checkpoint::kObservationVersion);
@@ -71,8 +71,8 @@ bool ReadMuZero(absl::string_view bytes) {
 
 bool ReadMuZeroActor(absl::string_view bytes) {
   if (bytes.empty()) return false;
-  static const auto& samples = *new std::array<SampleActor, 2>{SampleActor(GameKind::kTime),
-                                                               SampleActor(GameKind::kPriority)};
+  static const auto& samples =
+      *new std::array<SampleActor, 2>{SampleActor("time"), SampleActor("priority")};
   const SampleActor& sample = samples[bytes[0] & 1];
   const bool is_harvest = (bytes[0] & 2) != 0;
   bytes.remove_prefix(1);

@@ -14,6 +14,7 @@
 #include "agents/muzero/config.h"
 #include "agents/muzero/trainer.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/placement/placement.h"
 #include "tests/fuzz/sample.h"
 
@@ -27,8 +28,8 @@ Config ConfigOf(std::initializer_list<std::pair<const char*, const char*>> setti
   return config;
 }
 
-inline muzero::Config SampleMuZero(GameKind kind) {
-  return ConfigOf<muzero::Config>({{"game", kind == GameKind::kPriority ? "priority" : "time"},
+inline muzero::Config SampleMuZero(const std::string& kind) {
+  return ConfigOf<muzero::Config>({{"game", kind == "priority" ? "priority" : "time"},
                                    {"candidates", "1"},
                                    {"min_buffer_bytes", "0"},
                                    {"groups", "1"},
@@ -60,7 +61,7 @@ inline muzero::TrainingProblem SampleTraining() {
 
 // A trainer behind its first step, and an actor that plays for it.
 struct SampleActor {
-  explicit SampleActor(GameKind kind)
+  explicit SampleActor(const std::string& kind)
       : trainer(*muzero::Trainer::Create({SampleTraining()}, SampleMuZero(kind), 1, 1)) {
     MG_CHECK(trainer->Step(nullptr).ok());
     saved = *trainer->Save();
@@ -88,7 +89,7 @@ inline egrl::Config SampleEgrl() {
 
 inline std::shared_ptr<const PlacementProblem> SamplePlacement() {
   static const auto& problem = *new std::shared_ptr<const PlacementProblem>([] {
-    GameOptions options;
+    TimeGameOptions options;
     options.min_buffer_bytes = 0;
     return *PlacementProblem::Create(*Game::Create(SampleProgram(), SampleHardware(), options),
                                      std::nullopt);

@@ -34,8 +34,8 @@ void Write(const std::string& folder, const std::string& name, const std::string
   MG_CHECK(WriteFile(absl::StrCat(folder, "/", name), bytes).ok());
 }
 
-void WriteMuZero(const std::string& folder, GameKind kind, const std::string& name) {
-  const char game = kind == GameKind::kTime ? 0 : 1;
+void WriteMuZero(const std::string& folder, const std::string& kind, const std::string& name) {
+  const char game = kind == "time" ? 0 : 1;
   const auto trainer = *muzero::Trainer::Create({SampleTraining()}, SampleMuZero(kind), 1, 1);
   for (const char* when : {"_new", "_started", "_trained"}) {
     Write(folder, name + when,
@@ -46,8 +46,7 @@ void WriteMuZero(const std::string& folder, GameKind kind, const std::string& na
 
 // A checkpoint of fewer steps than none.
 void WriteBelowZero(const std::string& folder) {
-  const auto trainer =
-      *muzero::Trainer::Create({SampleTraining()}, SampleMuZero(GameKind::kTime), 1, 1);
+  const auto trainer = *muzero::Trainer::Create({SampleTraining()}, SampleMuZero("time"), 1, 1);
   auto checkpoint = *training::UnpackCheckpoint<muzero::Checkpoint>(*trainer->Save());
   checkpoint.iterations = -1;
   Write(folder, "iterations_below_zero",
@@ -55,12 +54,12 @@ void WriteBelowZero(const std::string& folder) {
                      BodyOf<muzero::Checkpoint>(training::PackCheckpoint(checkpoint))));
 }
 
-void WriteMuZeroActor(const std::string& folder, GameKind kind, const std::string& name) {
+void WriteMuZeroActor(const std::string& folder, const std::string& kind, const std::string& name) {
   const SampleActor sample(kind);
   const std::string assignment = *sample.trainer->Assign(0);
   const std::string harvest = *sample.actor->Play(sample.weights, assignment, nullptr);
   const auto kinded = [&](char what, const std::string& bytes) {
-    const char first = static_cast<char>((kind == GameKind::kTime ? 0 : 1) | what);
+    const char first = static_cast<char>((kind == "time" ? 0 : 1) | what);
     return absl::StrCat(absl::string_view(&first, 1), bytes);
   };
   Write(folder, name + "_assignment", kinded(0, assignment));
@@ -73,11 +72,11 @@ int MakeAgentSeeds(int argc, char** argv) {
     return 2;
   }
   const std::string seeds = argv[1];
-  WriteMuZero(seeds + "/muzero", GameKind::kTime, "time");
-  WriteMuZero(seeds + "/muzero", GameKind::kPriority, "priority");
+  WriteMuZero(seeds + "/muzero", "time", "time");
+  WriteMuZero(seeds + "/muzero", "priority", "priority");
   WriteBelowZero(seeds + "/muzero");
-  WriteMuZeroActor(seeds + "/muzero_actor", GameKind::kTime, "time");
-  WriteMuZeroActor(seeds + "/muzero_actor", GameKind::kPriority, "priority");
+  WriteMuZeroActor(seeds + "/muzero_actor", "time", "time");
+  WriteMuZeroActor(seeds + "/muzero_actor", "priority", "priority");
   const auto trainer = *egrl::Trainer::Create({SamplePlacement()}, SampleEgrl(), 1, 1);
   for (const char* when : {"new", "trained"}) {
     Write(seeds + "/egrl", when, BodyOf<egrl::Checkpoint>(*trainer->Save()));

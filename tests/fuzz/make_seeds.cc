@@ -23,6 +23,7 @@
 #include "mallocgame/replay/program_file.h"
 #include "tests/fuzz/readers.h"
 #include "tests/fuzz/sample.h"
+#include "tests/support/play.h"
 
 namespace mallocgame::fuzz {
 namespace {
@@ -245,12 +246,9 @@ void WriteRealProgram(const std::string& path) {
 }
 
 // A game of the sample program in which the last of the legal actions is always taken.
-GameLog LastLegalActions(GameKind kind) {
-  GameOptions options;
-  options.kind = kind;
-  options.min_buffer_bytes = 0;
-  const auto game = *Game::Create(SampleProgram(), SampleHardware(), options);
-  const std::unique_ptr<Position> position = game->Start();
+GameLog LastLegalActions(const std::string& kind) {
+  const auto game = *Game::Create(SampleProgram(), SampleHardware(), *testing::OptionsOf(kind));
+  const std::unique_ptr<Position> position = game->NewInitialPosition();
   while (!position->IsTerminal()) {
     const ActionSet legal = position->legal_actions();
     MG_CHECK(position->Apply(legal[legal.size() - 1]).ok());
@@ -281,10 +279,10 @@ void WriteSolvers() {
 }
 
 void WriteSample() {
-  const GameLog log = LastLegalActions(GameKind::kTime);
+  const GameLog log = LastLegalActions("time");
   Write("game_log", "sample", *UnpackFile(FileKind::kGameLog, SerializeGameLog(log)));
   Write("game_log", "priority",
-        *UnpackFile(FileKind::kGameLog, SerializeGameLog(LastLegalActions(GameKind::kPriority))));
+        *UnpackFile(FileKind::kGameLog, SerializeGameLog(LastLegalActions("priority"))));
   Write("plan", "sample", PlanToJson(*SampleProgram(), log.plan));
 
   ProgramFile file;

@@ -35,14 +35,11 @@ constexpr Tick kMaxTicksPlayed = 300;
 // that costs what the game said, and its log must replay as it was.
 void Play(const std::shared_ptr<const Program>& program, const Hardware& hardware) {
   if (program->ticks() > kMaxTicksPlayed) return;
-  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
-    GameOptions options;
-    options.kind = kind;
-    options.min_buffer_bytes = 0;
-    const auto game = Game::Create(program, hardware, options);
+  for (const std::string kind : {"time", "priority"}) {
+    const auto game = Game::Create(program, hardware, *testing::OptionsOf(kind));
     if (!game.ok()) return;
     Rng rng(1);
-    const std::unique_ptr<Position> position = (*game)->Start();
+    const std::unique_ptr<Position> position = (*game)->NewInitialPosition();
     testing::PlayOnAtRandom(*position, rng);
     const Plan plan = position->ToPlan();
     MG_CHECK(Validate(*program, hardware, plan).ok());

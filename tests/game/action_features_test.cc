@@ -9,8 +9,10 @@
 
 #include "mallocgame/game/feature_scale.h"
 #include "mallocgame/game/observation.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/tables.h"
+#include "mallocgame/game/time/time_game.h"
 #include "tests/catch.h"
 #include "tests/game/observation_reader.h"
 #include "tests/support/play.h"
@@ -26,58 +28,57 @@ using testing::Reader;
 using testing::TestHardware;
 
 // A game in which something takes time.
-std::shared_ptr<const Game> RandomGame(Rng& rng, GameKind kind) {
+std::shared_ptr<const Game> RandomGame(Rng& rng, const std::string& kind) {
   // Nanoseconds are what can be seen.
   constexpr int64_t kUnit = 1000;
   const auto program = RandomProgram(rng, {.instructions = 4 + static_cast<int>(rng.Below(40)),
                                            .size_unit = kUnit,
                                            .constrained = rng.Below(2) == 0,
                                            .roofline = rng.Below(4) == 0});
-  GameOptions options;
-  options.kind = kind;
-  options.candidates = 1 + static_cast<int>(rng.Below(kMaxCandidates));
-  options.exact_stalls = rng.Below(4) == 0;
+  const int64_t candidates = 1 + rng.Below(kMaxCandidates);
+  const bool exact_stalls = rng.Below(4) == 0;
+  const auto options =
+      testing::OptionsOf(kind, {{"candidates", candidates}, {"exact_stalls", exact_stalls}});
   for (size_t a = 0; a < program->accesses().size(); ++a) {
     const uint32_t wish = rng.Below(20);
-    if (wish == 0) options.forbidden.emplace_back(a);
+    if (wish == 0) options->forbidden.emplace_back(a);
   }
   Hardware hardware = TestHardware(kUnit * (4 + rng.Below(40)));
   hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
-  auto game = MakeGame(program, hardware, options);
+  auto game = MakeGame(program, hardware, *options);
   return game->all_main_ps() > 0 ? game : RandomGame(rng, kind);
 }
 
 TEST_CASE("what an action promises to save is what it saves") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
+  const std::string kind = GENERATE(as<std::string>(), "time", "priority");
   Rng rng(6);
   int stalls = 0, forcing = 0;
   for (int g = 0; g < 500; ++g) {
     const auto game = RandomGame(rng, kind);
-    const auto position = game->Start();
+    const auto position = game->NewInitialPosition();
     while (!position->IsTerminal()) {
       const Reader seen(*position, ObservationOptions::Compact());
       for (const int action : position->legal_actions()) {
         const int64_t promised = position->SavingOf(action);
         const auto saved = position->Apply(action);
         REQUIRE(saved.ok());
-        INFO(game->ActionText(action) << " in game " << g);
+        INFO(game->ActionToString(action) << " in game " << g);
         REQUIRE(seen.Of(action, "saved") == scale::Time(promised));
-        if (kind == GameKind::kPriority && position->IsTerminal() &&
-            !game->options().exact_stalls) {
+        if (kind == "priority" && position->IsTerminal() &&
+            !PriorityGame::From(*game)->options().exact_stalls) {
           REQUIRE(promised >= *saved);  // The schedule may find more stalls.
         } else {
           REQUIRE(promised == *saved);
         }
         stalls += *saved < 0;
-        forcing +=
-            kind == GameKind::kTime && seen.Of(action, "saved_here") != seen.Of(action, "saved");
+        forcing += kind == "time" && seen.Of(action, "saved_here") != seen.Of(action, "saved");
         position->Undo();
       }
       REQUIRE(position->Apply(RandomAction(*position, rng)).ok());
     }
   }
   CHECK(stalls > 100);
-  CHECK((kind == GameKind::kPriority || forcing > 100));
+  CHECK((kind == "priority" || forcing > 100));
 }
 
 // Positions in time of the ticks and the program's end: shares of the all-main time.
@@ -110,19 +111,19 @@ double AddedSpace(const Game& game, const Plan& before, const Plan& after) {
 }
 
 TEST_CASE("the space that an action takes is that of the plan") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
+  const std::string kind = GENERATE(as<std::string>(), "time", "priority");
   Rng rng(7);
   int taken = 0;
   for (int g = 0; g < 150; ++g) {
     const auto game = RandomGame(rng, kind);
-    const auto position = game->Start();
+    const auto position = game->NewInitialPosition();
     while (!position->IsTerminal()) {
       const Reader seen(*position, ObservationOptions::Compact());
       const Plan before = position->ToPlan();
       const int action = RandomAction(*position, rng);
       REQUIRE(position->Apply(action).ok());
       double space = 0;
-      if (kind == GameKind::kTime) {
+      if (kind == "time") {
         space = AddedSpace(*game, before, position->ToPlan());
       } else if (seen.Of(action, "places") != 0) {
         // The schedule may give a residence its bytes later than they are reserved.
@@ -187,11 +188,11 @@ TEST_CASE("the pressure that actions of the time game meet, tick by tick") {
   Rng rng(8);
   int crowded = 0, contended = 0;
   for (int g = 0; g < 150; ++g) {
-    const auto game = RandomGame(rng, GameKind::kTime);
+    const auto game = RandomGame(rng, "time");
     const std::vector<double> positions = PositionsOf(*game);
     const std::vector<Wish> wishes = WishesOf(*game);
     const auto length = [&](Tick from, Tick to) { return positions[to] - positions[from]; };
-    State state = game->InitialState();
+    State state(game);
     while (!state.IsTerminal()) {
       const Reader seen(state, ObservationOptions::Compact());
       const Tick now = state.tick();
@@ -278,9 +279,9 @@ TEST_CASE("the pressure that actions of the priority game meet, piece by piece")
   Rng rng(9);
   int crowded = 0, contended = 0;
   for (int g = 0; g < 150; ++g) {
-    const auto game = RandomGame(rng, GameKind::kPriority);
+    const auto game = RandomGame(rng, "priority");
     const std::vector<double> positions = PositionsOf(*game);
-    PriorityState state(game);
+    PriorityState state(PriorityGame::From(*game)->shared());
     const PriorityTables& tables = state.tables();
     const auto share = [&](int32_t buffer) {
       return static_cast<double>(game->tables().buffers[buffer].size_bytes) /

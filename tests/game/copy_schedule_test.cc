@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "mallocgame/game/game.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/hardware/hardware.h"
 #include "tests/catch.h"
 #include "tests/support/fresh_copy_schedule.h"
@@ -22,10 +22,9 @@ using testing::TestHardware;
 
 std::shared_ptr<const Game> PriorityGame(std::shared_ptr<const Program> program,
                                          const Hardware& hardware) {
-  GameOptions options;
-  options.kind = GameKind::kPriority;
+  PriorityGameOptions options;
   options.min_buffer_bytes = 0;
-  return *Game::Create(std::move(program), hardware, options);
+  return *PriorityGame::Create(std::move(program), hardware, options);
 }
 
 // Residences of random accesses, placed and taken back at random.

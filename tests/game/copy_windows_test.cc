@@ -1,5 +1,5 @@
 // CopyWindows on the strip of docs/rules.md, and against a channel of single picoseconds.
-#include "mallocgame/game/copy_windows.h"
+#include "mallocgame/game/time/copy_windows.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,5 +1,5 @@
 // FastMemory on a memory of a few bytes, and against one that keeps a number for each byte.
-#include "mallocgame/game/fast_memory.h"
+#include "mallocgame/game/time/fast_memory.h"
 
 #include <algorithm>
 #include <utility>

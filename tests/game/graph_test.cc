@@ -1,11 +1,12 @@
 // The program as a graph: a node for each instruction and each buffer, edges by access and by time,
 // and the state of the buffers.
-#include "mallocgame/game/graph.h"
+#include "mallocgame/game/time/graph.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
+#include "mallocgame/game/time/time_game.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 
@@ -24,7 +25,7 @@ int Column(absl::Span<const Feature> features, const std::string& name) {
 }
 
 std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program, int64_t fast_bytes) {
-  GameOptions options;
+  TimeGameOptions options;
   options.min_buffer_bytes = 0;
   auto game = Game::Create(std::move(program), TestHardware(fast_bytes), options);
   REQUIRE(game.ok());
@@ -60,7 +61,7 @@ TEST_CASE("nodes and edges of a program of two instructions") {
   REQUIRE(edge(2, "is_update") == 1);
   REQUIRE(edge(4, "is_order") == 1);
 
-  State state = game->InitialState();
+  State state(game);
   std::vector<float> rows(2 * BufferStateFeatures().size());
   const auto standing = [&](int buffer, const char* name) {
     observer.Write(state, rows.data());
@@ -94,7 +95,7 @@ TEST_CASE("graphs of random programs: edges between nodes, features in [-1, 1]")
       return std::all_of(xs.begin(), xs.end(), [](float x) { return std::abs(x) <= 1.0F; });
     };
     REQUIRE((bounded(graph.node_features) && bounded(graph.edge_features)));
-    State state = game->InitialState();
+    State state(game);
     std::vector<float> rows(graph.buffers * BufferStateFeatures().size());
     while (!state.IsTerminal()) {
       observer.Write(state, rows.data());

@@ -9,6 +9,7 @@
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/game/prices.h"
+#include "mallocgame/game/time/time_game.h"
 #include "tests/catch.h"
 
 namespace mallocgame::testing {
@@ -25,8 +26,7 @@ inline int Column(absl::Span<const Feature> features, const std::string& name) {
 struct Reader {
   Reader(const Position& position, const ObservationOptions& options,
          const Prices* prices = nullptr)
-      : kind(position.game().options().kind),
-        layout(ObservationLayout(options, position.game().num_actions(), kind)) {
+      : layout(position.game().options().Layout(options)) {
     const auto observer = Observer::Create(position.shared_game(), options, prices);
     REQUIRE(observer.ok());
     numbers.assign(observer->size() + 1, 77.0F);
@@ -46,22 +46,21 @@ struct Reader {
     return numbers[part.offset + row * part.shape.back() + column];
   }
   float Access(int row, const char* feature) const {
-    return At("accesses", row, Column(AccessFeatures(), feature));
+    return At("accesses", row, Column(Part("accesses").columns, feature));
   }
   float Candidate(int row, const char* feature) const {
-    return At("candidates", row, Column(CandidateFeatures(), feature));
+    return At("candidates", row, Column(Part("candidates").columns, feature));
   }
   float Of(int action, const char* feature) const {
-    return At("actions", action, Column(ActionFeatures(kind), feature));
+    return At("actions", action, Column(Part("actions").columns, feature));
   }
   float Of(Action action, const char* feature) const {
     return Of(static_cast<int>(action), feature);
   }
   float Scalar(const char* feature) const {
-    return At("scalars", 0, Column(ScalarFeatures(kind), feature));
+    return At("scalars", 0, Column(Part("scalars").columns, feature));
   }
 
-  GameKind kind;
   std::vector<ObservationPart> layout;
   std::vector<float> numbers;
 };

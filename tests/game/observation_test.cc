@@ -7,7 +7,9 @@
 #include <string>
 
 #include "mallocgame/game/feature_scale.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "tests/catch.h"
 #include "tests/game/observation_reader.h"
 #include "tests/support/play.h"
@@ -35,9 +37,8 @@ std::shared_ptr<const Program> ReadAtTheEnd() {
   return b.Build();
 }
 
-GameOptions PriorityGame(int candidates) {
-  GameOptions options;
-  options.kind = GameKind::kPriority;
+PriorityGameOptions PriorityOptions(int candidates) {
+  PriorityGameOptions options;
   options.candidates = candidates;
   return options;
 }
@@ -53,7 +54,9 @@ ObservationOptions Narrow() {
 }
 
 TEST_CASE("the layout: parts one behind the other, without those that are left out") {
-  const auto parts = ObservationLayout(Narrow(), 3);
+  TimeGameOptions game;
+  game.paper_actions = true;
+  const auto parts = game.Layout(Narrow());
   REQUIRE(parts.size() == 6);
   int offset = 0;
   for (const ObservationPart& part : parts) {
@@ -62,14 +65,14 @@ TEST_CASE("the layout: parts one behind the other, without those that are left o
     for (int n : part.shape) size *= n;
     offset += size;
   }
-  REQUIRE(parts[0].shape == std::vector<int>{3, static_cast<int>(AccessFeatures().size())});
+  REQUIRE(parts[0].shape == std::vector<int>{3, static_cast<int>(parts[0].columns.size())});
   REQUIRE(parts[2].shape == std::vector<int>{3, 4});
   REQUIRE(parts[5].shape == std::vector<int>{3});
-  REQUIRE(ObservationLayout(ObservationOptions::Compact(), 4).size() == 4);
+  REQUIRE(game.Layout(ObservationOptions::Compact()).size() == 4);
 }
 
 TEST_CASE("a read at the end, on paper") {
-  State state = MakeGame(ReadAtTheEnd(), TestHardware(8000))->InitialState();
+  State state(MakeGame(ReadAtTheEnd(), TestHardware(8000)));
   const Reader seen(state, Narrow());
   REQUIRE(seen.Access(1, "present") == 1);
   REQUIRE(seen.Access(1, "is_read") == 1);
@@ -129,7 +132,7 @@ TEST_CASE("prices on paper") {
   const auto program = ReadAtTheEnd();
   // 4000 bytes pay 1, 2 and 3 ns at the three ticks; a copy of 4 ns pays 0.5, 1 and 2 ns.
   const Prices prices = {{0.25, 0.5, 0.75}, {0.125, 0.25, 0.5}};
-  const State state = MakeGame(program, TestHardware(8000))->InitialState();
+  const State state(MakeGame(program, TestHardware(8000)));
   const Reader seen(state, Narrow(), &prices);
   REQUIRE(seen.Scalar("priced") == 1);
   REQUIRE(seen.Of(Action::kDrop, "profit") == 0);
@@ -139,7 +142,8 @@ TEST_CASE("prices on paper") {
   REQUIRE(seen.Of(Action::kNoCopy, "space_rent") == scale::Time(6000));
   REQUIRE(seen.Of(Action::kNoCopy, "channel_rent") == 0);
 
-  const auto order = MakeGame(program, TestHardware(8000), PriorityGame(2))->Start();
+  const auto order =
+      MakeGame(program, TestHardware(8000), PriorityOptions(2))->NewInitialPosition();
   const Reader ordered(*order, Narrow(), &prices);
   const int late = PriorityAction(0, Mode::kLate), early = PriorityAction(0, Mode::kEarly);
   REQUIRE(ordered.Scalar("priced") == 1);
@@ -160,7 +164,7 @@ TEST_CASE("occupancy: what a residence that begins there can't have") {
   b.Add({.name = "a", .reads = {p}, .cycles = {10}});
   b.Add({.name = "b", .cycles = {10}});
   b.Add({.name = "c", .reads = {q}, .cycles = {10}});
-  State state = MakeGame(b.Build(), TestHardware(8))->InitialState();
+  State state(MakeGame(b.Build(), TestHardware(8)));
   REQUIRE(state.Apply(Action::kNoCopy).ok());  // p at 0 to 6 until tick 1
   const Reader seen(state, Narrow());
   REQUIRE(state.tick() == 2);
@@ -180,7 +184,7 @@ TEST_CASE("what is booked isn't left") {
   b.Add({.name = "d", .reads = {q}, .cycles = {10}});
   Hardware hardware = TestHardware(64);
   hardware.max_preloads = 0;
-  State state = MakeGame(b.Build(), hardware)->InitialState();
+  State state(MakeGame(b.Build(), hardware));
   REQUIRE(state.Apply(Action::kCopy).ok());  // 4 of b's 10
   ObservationOptions options = Narrow();
   options.ticks_back = 3;
@@ -208,15 +212,16 @@ TEST_CASE(
     RandomProgramOptions program_options;
     program_options.instructions = 4 + static_cast<int>(rng.Below(40));
     program_options.roofline = rng.Below(4) == 0;
-    GameOptions game_options;
-    game_options.kind = g % 2 == 0 ? GameKind::kTime : GameKind::kPriority;
-    game_options.paper_actions = rng.Below(3) == 0;
-    game_options.candidates = 1 + static_cast<int>(rng.Below(6));
+    const bool paper_actions = rng.Below(3) == 0;
+    const int64_t candidates = 1 + rng.Below(6);
+    const auto game_options =
+        testing::OptionsOf(g % 2 == 0 ? "time" : "priority",
+                           {{"paper_actions", paper_actions}, {"candidates", candidates}});
     Hardware hardware = TestHardware(4 + rng.Below(40));
     hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
-    const auto game = MakeGame(RandomProgram(rng, program_options), hardware, game_options);
+    const auto game = MakeGame(RandomProgram(rng, program_options), hardware, *game_options);
     const ObservationOptions options = RandomOptions(rng);
-    const auto position = game->Start();
+    const auto position = game->NewInitialPosition();
     while (true) {
       const Reader seen(*position, options);
       const auto out_of_range = std::find_if(seen.numbers.begin(), seen.numbers.end(),
@@ -239,19 +244,19 @@ TEST_CASE(
 }
 
 TEST_CASE("the layout of the priority game has its own parts") {
-  const auto parts = ObservationLayout(Narrow(), 2 * kActionModes, GameKind::kPriority);
+  const auto parts = PriorityOptions(2).Layout(Narrow());
   std::vector<std::string> names;
   for (const ObservationPart& part : parts) names.push_back(part.name);
   REQUIRE(names == std::vector<std::string>{"candidates", "actions", "occupancy", "idle", "demand",
                                             "scalars", "action_mask"});
-  REQUIRE(parts[0].shape == std::vector<int>{3, static_cast<int>(CandidateFeatures().size())});
+  REQUIRE(parts[0].shape == std::vector<int>{3, static_cast<int>(parts[0].columns.size())});
   REQUIRE(parts[2].shape == std::vector<int>{3, 4});
-  REQUIRE(ObservationLayout(ObservationOptions::Compact(), 20, GameKind::kPriority).size() == 4);
+  REQUIRE(PriorityOptions(4).Layout(ObservationOptions::Compact()).size() == 4);
 }
 
 TEST_CASE("the priority game on paper") {
-  const auto game = MakeGame(ReadAtTheEnd(), TestHardware(8000), PriorityGame(2));
-  const auto position = game->Start();
+  const auto game = MakeGame(ReadAtTheEnd(), TestHardware(8000), PriorityOptions(2));
+  const auto position = game->NewInitialPosition();
   const int late = PriorityAction(0, Mode::kLate), early = PriorityAction(0, Mode::kEarly),
             preload = PriorityAction(0, Mode::kPreload), skip = PriorityAction(0, Mode::kSkip);
   const Reader seen(*position, Narrow());
@@ -320,8 +325,8 @@ TEST_CASE("the channel's time that a prefetch finds is what those that are due l
   b.Add({.name = "use", .reads = {p, q}, .cycles = {100, 50, 50, 20}});
   Hardware hardware = TestHardware(16);
   hardware.max_preloads = 0;
-  const auto game = MakeGame(b.Build(), hardware, PriorityGame(2));
-  const auto position = game->Start();
+  const auto game = MakeGame(b.Build(), hardware, PriorityOptions(2));
+  const auto position = game->NewInitialPosition();
   const int first = PriorityAction(0, Mode::kLate), second = PriorityAction(1, Mode::kLate);
   const Reader seen(*position, Narrow());
   REQUIRE(seen.Of(first, "slack") == Approx(10.0 / 16));
@@ -338,8 +343,8 @@ TEST_CASE("open runs that are no candidates stand behind them") {
     const BufferId p = b.Parameter(name, 4);
     b.Add({.name = "use " + name, .reads = {p}, .cycles = {40, 10}});
   }
-  const auto game = MakeGame(b.Build(), TestHardware(8), PriorityGame(2));
-  const auto position = game->Start();
+  const auto game = MakeGame(b.Build(), TestHardware(8), PriorityOptions(2));
+  const auto position = game->NewInitialPosition();
   ObservationOptions options;
   options.neighbours = 2;
   const auto ranks = [&] {

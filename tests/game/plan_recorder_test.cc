@@ -1,5 +1,5 @@
 // PlanRecorder: what a State tells it, told by hand.
-#include "mallocgame/game/plan_recorder.h"
+#include "mallocgame/game/time/plan_recorder.h"
 
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"

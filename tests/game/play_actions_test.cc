@@ -12,7 +12,7 @@ TEST_CASE("actions played again give the same state, and an illegal one its erro
   Rng rng(1);
   for (int n = 0; n < 20; ++n) {
     const auto program = testing::RandomProgram(rng, {.instructions = 12});
-    const auto game = Game::Create(program, testing::TestHardware(12), {.min_buffer_bytes = 0});
+    const auto game = Game::Create(program, testing::TestHardware(12), *testing::OptionsOf("time"));
     REQUIRE(game.ok());
     const State state = testing::PlayAtRandom(**game, rng);
     const auto again = PlayActions(**game, state.actions());

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "mallocgame/game/priority/channel_slack.h"
 #include "mallocgame/game/priority/copy_schedule.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/search/intent.h"
 #include "mallocgame/simulator/simulate.h"
@@ -24,14 +25,13 @@ using testing::RandomAction;
 using testing::RandomProgram;
 using testing::TestHardware;
 
-GameOptions PriorityGame() {
-  GameOptions options;
-  options.kind = GameKind::kPriority;
+PriorityGameOptions PriorityOptions() {
+  PriorityGameOptions options;
   options.min_buffer_bytes = 0;
   return options;
 }
 
-std::shared_ptr<const Game> RandomGame(Rng& rng) {
+std::shared_ptr<const PriorityGame> RandomGame(Rng& rng) {
   auto program = RandomProgram(rng, {.instructions = 6 + static_cast<int>(rng.Below(30)),
                                      .loops = static_cast<int>(rng.Below(3)),
                                      .branches = static_cast<int>(rng.Below(2)),
@@ -40,7 +40,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
   hardware.max_outstanding_prefetches = 1 + static_cast<int32_t>(rng.Below(4));
   hardware.max_outstanding_evictions = 1 + static_cast<int32_t>(rng.Below(4));
-  GameOptions options = PriorityGame();
+  PriorityGameOptions options = PriorityOptions();
   options.candidates = 1 + static_cast<int>(rng.Below(kMaxCandidates));
   options.keep_free = rng.Below(4) == 0 ? 0.25 : 0.0;
   options.exact_stalls = rng.Below(4) == 0;
@@ -50,7 +50,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
       if (kind == 0) options.forbidden.emplace_back(a);
     }
   }
-  return *Game::Create(program, hardware, options);
+  return *PriorityGame::Create(program, hardware, options);
 }
 
 // Reads everything that can be seen of a position without changing it.
@@ -65,7 +65,7 @@ TEST_CASE("every priority game ends in a valid plan that costs what the savings 
   for (int n = 0; n < 2000; ++n) {
     const auto game = RandomGame(rng);
     for (int episode = 0; episode < 3; ++episode) {
-      const auto position = game->Start();
+      const auto position = game->NewInitialPosition();
       int64_t saved = 0;
       while (!position->IsTerminal()) {
         const auto step = position->Apply(RandomAction(*position, rng));
@@ -101,12 +101,12 @@ TEST_CASE("with exact stalls every position has the latency of its plan") {
   int64_t positions = 0, more = 0;
   while (positions < 20'000) {
     const auto game = RandomGame(rng);
-    GameOptions options = game->options();
+    PriorityGameOptions options = game->options();
     options.exact_stalls = true;
-    const auto exact = *Game::Create(game->shared_program(), game->hardware(), options);
+    const auto exact = *PriorityGame::Create(game->shared_program(), game->hardware(), options);
     options.exact_stalls = false;
-    const auto bounded = *Game::Create(game->shared_program(), game->hardware(), options);
-    const auto position = exact->Start(), other = bounded->Start();
+    const auto bounded = *PriorityGame::Create(game->shared_program(), game->hardware(), options);
+    const auto position = exact->NewInitialPosition(), other = bounded->NewInitialPosition();
     for (; !position->IsTerminal(); ++positions) {
       const int action = RandomAction(*position, rng);
       const int64_t promised = position->SavingOf(action);
@@ -128,9 +128,9 @@ TEST_CASE("exact stalls are the same whether or not they were asked for on the w
   int64_t unasked = 0;
   for (int n = 0; n < 300; ++n) {
     const auto any = RandomGame(rng);
-    GameOptions options = any->options();
+    PriorityGameOptions options = any->options();
     options.exact_stalls = true;
-    const auto game = *Game::Create(any->shared_program(), any->hardware(), options);
+    const auto game = *PriorityGame::Create(any->shared_program(), any->hardware(), options);
     PriorityState asked(game), other(game);
     while (!asked.IsTerminal()) {
       const int action = RandomAction(asked, rng);
@@ -231,7 +231,7 @@ TEST_CASE("how late the channel is agrees with a walk over all ticks of a segmen
 
 TEST_CASE("stalls and free space of a long priority game agree with a walk over all ticks") {
   const auto program = testing::LargeProgram({.instructions = 3000, .loops = 2});
-  const auto game = Game::Create(program, *HardwarePreset("tpu_v6e"), PriorityGame());
+  const auto game = PriorityGame::Create(program, *HardwarePreset("tpu_v6e"), PriorityOptions());
   REQUIRE(game.ok());
   PriorityState state(*game);
   const PriorityTables& tables = state.tables();
@@ -298,9 +298,9 @@ TEST_CASE("a run is split where a residence would be held longest without an acc
   b.Add({.name = "second", .reads = {w}, .cycles = {40, 10}});
   Hardware hardware = TestHardware(8);
   hardware.max_preloads = 0;
-  GameOptions options = PriorityGame();
+  PriorityGameOptions options = PriorityOptions();
   options.candidates = 2;
-  const auto game = *Game::Create(b.Build(), hardware, options);
+  const auto game = *PriorityGame::Create(b.Build(), hardware, options);
   PriorityState state(game);
   const auto run_of = [&](size_t candidate) -> const Run& {
     return state.tables().runs[state.candidates()[candidate]];
@@ -325,10 +325,10 @@ TEST_CASE("options of the priority game out of range are refused") {
   const BufferId w = b.Parameter("w", 4);
   b.Add({.name = "use", .reads = {w}, .cycles = {40, 10}});
   const auto program = b.Build();
-  GameOptions options = PriorityGame();
+  PriorityGameOptions options = PriorityOptions();
   for (const int candidates : {0, kMaxCandidates + 1}) {
     options.candidates = candidates;
-    const auto game = Game::Create(program, TestHardware(8), options);
+    const auto game = PriorityGame::Create(program, TestHardware(8), options);
     REQUIRE(game.status().code() == absl::StatusCode::kInvalidArgument);
   }
 }
@@ -354,8 +354,8 @@ TEST_CASE("regions may be listed in any order") {
     INFO(reversed.status());
     REQUIRE(reversed.ok());
     const Hardware hardware = TestHardware(4 + rng.Below(20));
-    PriorityState played(*Game::Create(program, hardware, PriorityGame()));
-    PriorityState same(*Game::Create(*reversed, hardware, PriorityGame()));
+    PriorityState played(*PriorityGame::Create(program, hardware, PriorityOptions()));
+    PriorityState same(*PriorityGame::Create(*reversed, hardware, PriorityOptions()));
     while (!played.IsTerminal()) {
       const int action = RandomAction(played, rng);
       REQUIRE(played.TryApply(action));
@@ -374,7 +374,7 @@ TEST_CASE("a plan says of a run that it was preloaded, though it is evicted too"
   b.Add({.name = "update", .updates = {w}, .cycles = {40, 10}});
   b.Add({.name = "between", .cycles = {40}});
   b.Add({.name = "last", .reads = {w}, .cycles = {40, 10}});
-  const auto game = *Game::Create(b.Build(), TestHardware(8), PriorityGame());
+  const auto game = *PriorityGame::Create(b.Build(), TestHardware(8), PriorityOptions());
   PriorityState state(game);
   REQUIRE(state.Apply(PriorityAction(0, Mode::kSplit)).ok());
   REQUIRE(state.Apply(PriorityAction(0, Mode::kPreload)).ok());
@@ -382,7 +382,7 @@ TEST_CASE("a plan says of a run that it was preloaded, though it is evicted too"
   const Plan plan = state.ToPlan();
   REQUIRE(plan.copies.size() == 2);
   REQUIRE(plan.copies.back().kind == CopyKind::kEviction);
-  REQUIRE(ReadPlan(*game, plan)[0].mode == Mode::kPreload);
+  REQUIRE(game->ReadPlan(plan)[0].mode == Mode::kPreload);
 }
 
 TEST_CASE("where copies take longer than can be counted there is no game") {
@@ -391,12 +391,12 @@ TEST_CASE("where copies take longer than can be counted there is no game") {
   Hardware hardware = TestHardware(16);
   hardware.main_bytes_per_second = 1;
   for (const Buffer& buffer : program->buffers()) REQUIRE(buffer.size_bytes < 1'000'000);
-  REQUIRE(Game::Create(program, hardware, PriorityGame()).ok());
+  REQUIRE(PriorityGame::Create(program, hardware, PriorityOptions()).ok());
   ProgramData data = program->data();
   for (Buffer& buffer : data.buffers) buffer.size_bytes *= 1'000'000;
   const auto large = Program::Create(std::move(data));
   REQUIRE(large.ok());
-  const auto game = Game::Create(*large, hardware, PriorityGame());
+  const auto game = PriorityGame::Create(*large, hardware, PriorityOptions());
   REQUIRE(absl::IsInvalidArgument(game.status()));
   REQUIRE(std::string(game.status().message()).find("a run of more than") != std::string::npos);
 }

@@ -1,9 +1,11 @@
 // The rules one by one on programs small enough for paper: a byte of main-memory traffic and a
 // cycle take 1 ps.
 #include "absl/strings/str_cat.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/game/priority/priority_tables.h"
-#include "mallocgame/game/state.h"
 #include "mallocgame/game/tables.h"
+#include "mallocgame/game/time/state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"
 #include "tests/support/plans.h"
@@ -18,7 +20,7 @@ using testing::ReadAtTheEnd;
 using testing::TestHardware;
 
 std::shared_ptr<const Game> MakeGame(const ProgramBuilder& builder, const Hardware& hardware,
-                                     const GameOptions& options = {}) {
+                                     const TimeGameOptions& options = {}) {
   return testing::MakeGame(builder.Build(), hardware, options);
 }
 
@@ -46,8 +48,14 @@ Plan Finish(State& state) {
   return plan;
 }
 
+TimeGameOptions PaperOptions() {
+  TimeGameOptions options;
+  options.paper_actions = true;
+  return options;
+}
+
 TEST_CASE("Copy at a read: the latest window that hides the transfer") {
-  State state = MakeGame(ReadAtTheEnd(), TestHardware(8))->InitialState();
+  State state(MakeGame(ReadAtTheEnd(), TestHardware(8)));
   REQUIRE(Legal(state) == "Drop Copy NoCopy CopyEarly");
   REQUIRE(Play(state, Action::kCopy) == 7);
   const Plan plan = Finish(state);
@@ -58,7 +66,7 @@ TEST_CASE("Copy at a read: the latest window that hides the transfer") {
 }
 
 TEST_CASE("CopyEarly at a read: the earliest window") {
-  State state = MakeGame(ReadAtTheEnd(), TestHardware(8))->InitialState();
+  State state(MakeGame(ReadAtTheEnd(), TestHardware(8)));
   REQUIRE(Play(state, Action::kCopyEarly) == 7);
   const Plan plan = Finish(state);
   REQUIRE(plan.residences == std::vector<Residence>{{BufferId(0), 0, 0, 3}});
@@ -67,7 +75,7 @@ TEST_CASE("CopyEarly at a read: the earliest window") {
 }
 
 TEST_CASE("the paper's game has three actions") {
-  State state = MakeGame(ReadAtTheEnd(), TestHardware(8), {.paper_actions = true})->InitialState();
+  State state(MakeGame(ReadAtTheEnd(), TestHardware(8), PaperOptions()));
   REQUIRE(Legal(state) == "Drop Copy NoCopy");
 }
 
@@ -77,7 +85,7 @@ TEST_CASE("NoCopy at the first read of a parameter: preloaded, as many as the ha
   b.Add({.name = "use", .reads = {p}, .cycles = {10, 3}});
   b.Add({.name = "use2", .reads = {q}, .cycles = {10, 3}});
   b.Add({.name = "use3", .reads = {c}, .cycles = {10, 3}});
-  State state = MakeGame(b, TestHardware(16))->InitialState();
+  State state(MakeGame(b, TestHardware(16)));
   REQUIRE(Legal(state) == "Drop Copy NoCopy");
   REQUIRE(Play(state, Action::kNoCopy) == 7);
   REQUIRE(state.preloads() == 1);
@@ -90,7 +98,7 @@ TEST_CASE("NoCopy at the first read of a parameter: preloaded, as many as the ha
 
   Hardware two = TestHardware(16);
   two.max_preloads = 2;
-  State more = MakeGame(b, two)->InitialState();
+  State more(MakeGame(b, two));
   REQUIRE(Play(more, Action::kNoCopy) == 7);
   REQUIRE(Play(more, Action::kNoCopy) == 7);
   REQUIRE(more.preloads() == 2);
@@ -109,7 +117,7 @@ TEST_CASE("what a transfer holds is decided once, where it begins") {
   b.Add({.name = "last", .reads = {r}, .cycles = {10, 9}});
   b.Hold(a, start, done);
   b.Hold(r, start, done);
-  State state = MakeGame(b, TestHardware(8))->InitialState();
+  State state(MakeGame(b, TestHardware(8)));
   SECTION("in fast memory") {
     REQUIRE(Legal(state) == "Drop Copy NoCopy");
     REQUIRE(Play(state, Action::kCopy) == 2 + 5 + 3);
@@ -126,7 +134,7 @@ TEST_CASE("what a transfer holds is decided once, where it begins") {
     REQUIRE(Finish(state).residences.empty());
   }
   SECTION("in the priority game it isn't split") {
-    const auto game = testing::MakeGame(b.Build(), TestHardware(8), {.kind = GameKind::kPriority});
+    const auto game = testing::MakeGame(b.Build(), TestHardware(8), PriorityGameOptions());
     const PriorityTables& tables = game->priority_tables();
     for (const Run& run : tables.runs) {
       const bool of_a = game->tables().buffers[run.buffer].id == a;
@@ -142,7 +150,7 @@ TEST_CASE("what is not hidden is a stall") {
   const BufferId p = b.Parameter("p", 6);
   b.Add({.name = "a", .cycles = {4}});
   b.Add({.name = "use", .reads = {p}, .cycles = {20, 5}});
-  State state = MakeGame(b, TestHardware(8))->InitialState();
+  State state(MakeGame(b, TestHardware(8)));
   REQUIRE(Play(state, Action::kCopy) == 15 - 2);
   REQUIRE(state.stall_ps() == 2);
   const Plan plan = Finish(state);
@@ -158,7 +166,7 @@ TEST_CASE("booked copies keep their place: a later one takes the latest gap that
   b.Add({.name = "use p", .reads = {p}, .cycles = {30, 0}});
   b.Add({.name = "c", .cycles = {3}});  // 14 to 17
   b.Add({.name = "use q", .reads = {q}, .cycles = {30, 0}});
-  State state = MakeGame(b, TestHardware(32))->InitialState();
+  State state(MakeGame(b, TestHardware(32)));
   // [6, 14) would hide it; it starts with instruction a, at 0, and gets [0, 8).
   Play(state, Action::kCopy);
   Play(state, Action::kCopy);  // 8 to 17 is free; 6 before 17 is 11: starts with b, at 10
@@ -179,7 +187,7 @@ TEST_CASE("NoCopy at a read keeps the previous access's residence at its offset"
   b.Add({.name = "other", .reads = {q}, .cycles = {10, 3}});
   b.Add({.name = "again", .reads = {p}, .cycles = {10, 3}});
   const auto game = MakeGame(b, TestHardware(4));  // room for one of them
-  State state = game->InitialState();
+  State state(game);
   Play(state, Action::kCopy);
   REQUIRE(Legal(state) == "Drop Copy");  // q can be fetched behind p's first use, with a stall
   State other = state;
@@ -204,7 +212,7 @@ ProgramBuilder MakeAndUse(bool output) {
 }
 
 TEST_CASE("NoCopy at a write: in fast memory until the last access, which follows unasked") {
-  State state = MakeGame(MakeAndUse(false), TestHardware(8))->InitialState();
+  State state(MakeGame(MakeAndUse(false), TestHardware(8)));
   REQUIRE(Legal(state) == "Drop Copy NoCopy");
   REQUIRE(Play(state, Action::kNoCopy) == 4 + 7);
   REQUIRE(state.IsTerminal());
@@ -214,14 +222,14 @@ TEST_CASE("NoCopy at a write: in fast memory until the last access, which follow
 }
 
 TEST_CASE("an entry output can't be written with NoCopy") {
-  State state = MakeGame(MakeAndUse(true), TestHardware(8))->InitialState();
+  State state(MakeGame(MakeAndUse(true), TestHardware(8)));
   REQUIRE(Legal(state) == "Drop Copy");
 }
 
 TEST_CASE(
     "Copy at a write: evicted in idle time that is certain; Drop later finds it in main "
     "memory") {
-  State state = MakeGame(MakeAndUse(true), TestHardware(8))->InitialState();
+  State state(MakeGame(MakeAndUse(true), TestHardware(8)));
   REQUIRE(Play(state, Action::kCopy) == 4);
   REQUIRE(Legal(state) == "Drop Copy NoCopy");
   REQUIRE(Play(state, Action::kDrop) == 0);
@@ -238,7 +246,7 @@ TEST_CASE("an eviction that isn't certain in its segment is illegal") {
   b.MarkOutput(x);
   b.Add({.name = "make", .writes = {x}, .cycles = {10, 6}});
   b.Add({.name = "short", .cycles = {3}});
-  State state = MakeGame(b, TestHardware(8))->InitialState();
+  State state(MakeGame(b, TestHardware(8)));
   REQUIRE(Legal(state) == "Drop");
 }
 
@@ -248,7 +256,7 @@ TEST_CASE("a read from main memory waits for the eviction on its way") {
   b.Add({.name = "make", .writes = {x}, .cycles = {10, 6}});
   b.Add({.name = "use", .reads = {x}, .cycles = {10, 3}});
   b.Add({.name = "long", .cycles = {30}});
-  State state = MakeGame(b, TestHardware(8))->InitialState();
+  State state(MakeGame(b, TestHardware(8)));
   Play(state, Action::kCopy);
   REQUIRE(Play(state, Action::kDrop) == -4);
   REQUIRE(state.stall_ps() == 4);
@@ -262,7 +270,7 @@ TEST_CASE("an update follows a read's rules for the old value and a write's for 
   b.Add({.name = "a", .cycles = {10}});
   b.Add({.name = "step", .updates = {p}, .cycles = {20, 5}});
   b.Add({.name = "z", .cycles = {10}});
-  State state = MakeGame(b, TestHardware(8))->InitialState();
+  State state(MakeGame(b, TestHardware(8)));
   // It is an output: NoCopy would leave the new value in fast memory only.
   REQUIRE(Legal(state) == "Drop Copy");
   REQUIRE(Play(state, Action::kCopy) == 15);
@@ -288,7 +296,7 @@ ProgramBuilder WeightInLoop() {
 
 TEST_CASE("a loop's entry is asked; Copy there serves every access inside") {
   const auto game = MakeGame(WeightInLoop(), TestHardware(8));
-  State state = game->InitialState();
+  State state(game);
   REQUIRE(game->program().access(state.current_access()).kind == AccessKind::kLoopEntry);
   REQUIRE(Legal(state) == "Drop Copy NoCopy");
   REQUIRE(Play(state, Action::kCopy) == 5 * 8);
@@ -301,7 +309,7 @@ TEST_CASE("a loop's entry is asked; Copy there serves every access inside") {
 
 TEST_CASE("Drop at a loop's entry: accesses inside are asked, and stalls there count every trip") {
   const auto game = MakeGame(WeightInLoop(), TestHardware(8));
-  State state = game->InitialState();
+  State state(game);
   REQUIRE(Play(state, Action::kDrop) == 0);
   REQUIRE(game->program().access(state.current_access()).kind == AccessKind::kRead);
   REQUIRE(Legal(state) == "Drop Copy");  // the body begins with it: nothing hides the copy
@@ -322,14 +330,14 @@ TEST_CASE("a buffer written in a resident loop is evicted behind it, or pinned")
   b.Add({.name = "pause", .cycles = {8}});
   b.Add({.name = "after", .reads = {s}, .cycles = {10, 2}});
   const auto game = MakeGame(b, TestHardware(8));
-  State copied = game->InitialState();
+  State copied(game);
   REQUIRE(Legal(copied) == "Drop Copy NoCopy");
   REQUIRE(Play(copied, Action::kCopy) == 3 * 8);
   REQUIRE(Legal(copied) == "Drop Copy NoCopy");
   const Plan plan = Finish(copied);
   REQUIRE(plan.copies.back().kind == CopyKind::kEviction);
   REQUIRE(plan.copies.back().begin == game->program().loops()[0].exit);
-  State pinned = game->InitialState();
+  State pinned(game);
   REQUIRE(Play(pinned, Action::kNoCopy) == 3 * 8 + 8);
   REQUIRE(pinned.IsTerminal());
   Finish(pinned);
@@ -342,7 +350,7 @@ TEST_CASE("a plain copy's result in fast memory: the transfer takes the instruct
   b.Add(
       {.name = "copy", .reads = {p}, .writes = {q}, .cycles = {16, 12, 12, 8}, .plain_copy = true});
   b.Add({.name = "use", .reads = {q}, .cycles = {10, 3}});
-  State state = MakeGame(b, TestHardware(8))->InitialState();
+  State state(MakeGame(b, TestHardware(8)));
   Play(state, Action::kDrop);
   REQUIRE(Play(state, Action::kNoCopy) == 16 + 7);
   REQUIRE(state.stall_ps() == 0);
@@ -360,7 +368,7 @@ TEST_CASE("a plain copy can still be replaced at the first update of its result"
   b.Add({.name = "pause", .cycles = {10}});
   b.Add({.name = "step", .updates = {q}, .cycles = {10, 3}});
   b.Add({.name = "after", .cycles = {10}});
-  State state = MakeGame(b, TestHardware(8))->InitialState();
+  State state(MakeGame(b, TestHardware(8)));
   Play(state, Action::kDrop);
   REQUIRE(Play(state, Action::kDrop) == 0);
   REQUIRE(Play(state, Action::kCopy) == 7 + 16);  // the copy's time is saved too
@@ -377,10 +385,10 @@ TEST_CASE("space: one offset over the whole residence, beside what instructions 
   b.Add({.name = "a", .cycles = {10}});
   b.Add({.name = "use", .reads = {p}, .cycles = {10, 3}, .reserved_bytes = 3});
   {
-    State state = MakeGame(b, TestHardware(6))->InitialState();
+    State state(MakeGame(b, TestHardware(6)));
     REQUIRE(Legal(state) == "Drop");
   }
-  State state = MakeGame(b, TestHardware(7))->InitialState();
+  State state(MakeGame(b, TestHardware(7)));
   Play(state, Action::kCopy);
   REQUIRE(Finish(state).residences[0].offset == 3);
 }
@@ -395,7 +403,7 @@ TEST_CASE("best fit takes the smallest hole") {
   b.Add({.name = "keep", .reads = {low, wall2}, .cycles = {20}});
   b.Add({.name = "use", .reads = {p}, .cycles = {10, 3}});
   b.Add({.name = "end", .reads = {low, wall2}, .cycles = {20}});
-  State state = MakeGame(b, TestHardware(13))->InitialState();
+  State state(MakeGame(b, TestHardware(13)));
   // big 0-5, low 5-8, wall 8-10, wall2 10-13
   for (int i = 0; i < 4; ++i) Play(state, Action::kCopy);
   // low and wall2 stay: holes 0-5 and 8-10
@@ -407,7 +415,7 @@ TEST_CASE("best fit takes the smallest hole") {
 
 TEST_CASE("bad options name what, found and allowed") {
   const auto program = ReadAtTheEnd().Build();
-  GameOptions options;
+  TimeGameOptions options;
   options.keep_free = 1.0;
   REQUIRE(std::string(Game::Create(program, TestHardware(8), options).status().message())
               .find("keep_free") == 0);
@@ -419,7 +427,7 @@ TEST_CASE("bad options name what, found and allowed") {
   options.forbidden = {AccessId(7)};
   REQUIRE(std::string(Game::Create(program, TestHardware(8), options).status().message())
               .find("access 7") != std::string::npos);
-  REQUIRE(!Game::Create(program, Hardware{}, {}).ok());
+  REQUIRE(!TimeGame::Create(program, Hardware{}, {}).ok());
 }
 
 TEST_CASE("a program that takes longer than can be added up is refused") {
@@ -432,7 +440,7 @@ TEST_CASE("a program that takes longer than can be added up is refused") {
   const auto refusal = [&](int64_t link_ps) {
     ProgramData data = b.Data();
     data.cost.instructions[work].link_ps = link_ps;
-    const auto game = Game::Create(*Program::Create(data), TestHardware(8), {});
+    const auto game = TimeGame::Create(*Program::Create(data), TestHardware(8), {});
     return std::string(game.status().message());
   };
   CHECK(refusal(int64_t{1} << 50).empty());
@@ -442,9 +450,10 @@ TEST_CASE("a program that takes longer than can be added up is refused") {
 
 TEST_CASE("forbidden placements") {
   const auto use = AccessId(0);
-  State forbidden = MakeGame(ReadAtTheEnd(), TestHardware(8), {.forbidden = {use}})->InitialState();
+  State forbidden(
+      testing::MakeGame(ReadAtTheEnd().Build(), TestHardware(8), std::vector<AccessId>{use}));
   REQUIRE(Legal(forbidden) == "Drop");
-  State no_room = MakeGame(ReadAtTheEnd(), TestHardware(3))->InitialState();
+  State no_room(MakeGame(ReadAtTheEnd(), TestHardware(3)));
   REQUIRE(no_room.IsTerminal());  // the buffer doesn't fit at all: it isn't asked about
 }
 
@@ -455,7 +464,7 @@ TEST_CASE("at most the hardware's number of copies is outstanding") {
   b.Add({.name = "use", .reads = {p, q}, .cycles = {10}});
   Hardware hardware = TestHardware(8);
   hardware.max_outstanding_prefetches = 1;
-  State state = MakeGame(b, hardware)->InitialState();
+  State state(MakeGame(b, hardware));
   Play(state, Action::kCopy);
   REQUIRE(!state.IsLegal(Action::kCopy));
 }
@@ -467,20 +476,16 @@ TEST_CASE("an instruction with 64 accesses, all in fast memory, is not taken for
   op.cycles = {100};
   b.Add({.name = "before", .cycles = {1000}});
   b.Add(op);
-  State state = MakeGame(b,
-                         [] {
-                           Hardware hardware = TestHardware(64);
-                           hardware.max_outstanding_prefetches = 64;
-                           return hardware;
-                         }())
-                    ->InitialState();
+  Hardware hardware = TestHardware(64);
+  hardware.max_outstanding_prefetches = 64;
+  State state(MakeGame(b, hardware));
   for (int i = 0; i < 64; ++i) REQUIRE(Play(state, Action::kCopy) == 0);
   REQUIRE(state.latency_ps() == 1100);
   Finish(state);
 }
 
 TEST_CASE("the printed form names the access and the legal actions") {
-  State state = MakeGame(ReadAtTheEnd(), TestHardware(8))->InitialState();
+  State state(MakeGame(ReadAtTheEnd(), TestHardware(8)));
   REQUIRE(state.ToString() ==
           "tiny on test, decision 0, latency 0.000 us (all main 0.000 us), stall 0.000 us, 0 KiB "
           "resident\n"

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_join.h"
 #include "mallocgame/game/observation.h"
+#include "mallocgame/game/schedule/schedule_game.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/schedule/instruction_order.h"
 #include "mallocgame/schedule/main_memory.h"
@@ -27,14 +28,13 @@ using testing::TestHardware;
 
 constexpr int64_t kPage = 16384;  // The compiler places buffers in main memory at multiples of it.
 
-GameOptions ScheduleGame() {
-  GameOptions options;
-  options.kind = GameKind::kSchedule;
+ScheduleGameOptions ScheduleOptions() {
+  ScheduleGameOptions options;
   options.min_buffer_bytes = 0;
   return options;
 }
 
-std::shared_ptr<const Game> RandomGame(Rng& rng, int most = 30) {
+std::shared_ptr<const ScheduleGame> RandomGame(Rng& rng, int most = 30) {
   const auto program = testing::WithDependences(
       *RandomProgram(rng, {.instructions = 4 + static_cast<int>(rng.Below(most)),
                            .loops = static_cast<int>(rng.Below(3)),
@@ -46,7 +46,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng, int most = 30) {
     if (buffer.size_bytes >= kPage) unit = kPage;
   Hardware hardware = TestHardware(unit * static_cast<int64_t>(4 + rng.Below(20)));
   hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
-  GameOptions options = ScheduleGame();
+  ScheduleGameOptions options = ScheduleOptions();
   options.candidates = 1 + static_cast<int>(rng.Below(kMaxScheduleCandidates));
   const int64_t needed = MainMemoryOf(*program).total_bytes();
   if (rng.Below(2) == 0) options.main_bytes = needed + static_cast<int64_t>(rng.Below(6)) * kPage;
@@ -57,7 +57,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng, int most = 30) {
       if (kind == 0) options.forbidden.emplace_back(a);
     }
   }
-  const auto game = Game::Create(program, hardware, options);
+  const auto game = ScheduleGame::Create(program, hardware, options);
   REQUIRE(game.ok());
   return *game;
 }
@@ -69,8 +69,8 @@ std::string Visible(const Position& position) {
 }
 
 int64_t LimitOf(const Game& game) {
-  return game.options().main_bytes > 0 ? game.options().main_bytes
-                                       : MainMemoryOf(game.program()).total_bytes();
+  const int64_t main_bytes = static_cast<const ScheduleGameOptions&>(game.options()).main_bytes;
+  return main_bytes > 0 ? main_bytes : MainMemoryOf(game.program()).total_bytes();
 }
 
 TEST_CASE("every schedule game ends in a valid plan within the limit that costs what was saved") {
@@ -80,7 +80,7 @@ TEST_CASE("every schedule game ends in a valid plan within the limit that costs 
     const auto game = RandomGame(rng, n % 50 == 0 ? 150 : 30);
     const int64_t limit = LimitOf(*game);
     for (int episode = 0; episode < 3; ++episode) {
-      const auto position = game->Start();
+      const auto position = game->NewInitialPosition();
       int64_t saved = 0;
       while (!position->IsTerminal()) {
         const int action = RandomAction(*position, rng);
@@ -158,7 +158,7 @@ TEST_CASE("Undo takes back every decision of the schedule game, and clones are i
       seen.pop_back();
     }
     REQUIRE(seen.empty());
-    const auto again = game->Start();
+    const auto again = game->NewInitialPosition();
     REQUIRE(Visible(*again) == Visible(state));
   }
 }
@@ -256,9 +256,9 @@ std::shared_ptr<const Program> Chains(int chains) {
 }
 
 TEST_CASE("Next turns a page, and what has no room isn't shown") {
-  GameOptions options = ScheduleGame();
+  ScheduleGameOptions options = ScheduleOptions();
   options.main_bytes = int64_t{1} << 30;
-  const auto wide = *Game::Create(Chains(20), TestHardware(4 * kPage), options);
+  const auto wide = *ScheduleGame::Create(Chains(20), TestHardware(4 * kPage), options);
   ScheduleState state(wide);
   CHECK(state.shown().size() == kReadyShown);
   CHECK(state.has_next());
@@ -275,7 +275,7 @@ TEST_CASE("Next turns a page, and what has no room isn't shown") {
   CHECK(wide->program().instruction(state.order().Ticks()[0]).name == "make19");
 
   // One value at a time has room, as in the program's own order.
-  const auto narrow = *Game::Create(Chains(5), TestHardware(4 * kPage), ScheduleGame());
+  const auto narrow = *ScheduleGame::Create(Chains(5), TestHardware(4 * kPage), ScheduleOptions());
   ScheduleState tight(narrow);
   // Behind the first the rest of the program's order has room, behind the others it hasn't.
   CHECK(tight.shown().size() == 1);
@@ -299,7 +299,7 @@ TEST_CASE("where main memory ends an order, the program's own goes on") {
   b.Add({.name = "use", .reads = {big, c}, .writes = {out}, .cycles = {1}});
   const auto program = testing::WithDependences(*b.Build());
   CHECK(MainMemoryOf(*program).packed_bytes == 5 * kPage);
-  const auto game = *Game::Create(program, TestHardware(kPage), ScheduleGame());
+  const auto game = *ScheduleGame::Create(program, TestHardware(kPage), ScheduleOptions());
   ScheduleState state(game);
   CHECK(state.shown().size() == 1);  // make a
   REQUIRE(state.Apply(kNextUnits).ok());
@@ -314,9 +314,9 @@ TEST_CASE("where main memory ends an order, the program's own goes on") {
   REQUIRE(state.Apply(0).ok());
   CHECK_FALSE(state.fell_back());
 
-  GameOptions more = ScheduleGame();
+  ScheduleGameOptions more = ScheduleOptions();
   more.main_bytes = MainMemoryOf(*program).total_bytes() + 2 * kPage;
-  ScheduleState free(*Game::Create(program, TestHardware(kPage), more));
+  ScheduleState free(*ScheduleGame::Create(program, TestHardware(kPage), more));
   REQUIRE(free.Apply(1).ok());
   CHECK_FALSE(free.fell_back());
   CHECK(free.InstructionOrder() == std::vector<Tick>{2, 0, 1, 3});
@@ -336,9 +336,9 @@ TEST_CASE("a loop's body is ordered when the loop is taken") {
   b.EndLoop();
   b.Add({.name = "last", .writes = {y}, .cycles = {5}});
   const auto program = testing::WithDependences(*b.Build());
-  GameOptions options = ScheduleGame();
+  ScheduleGameOptions options = ScheduleOptions();
   options.main_bytes = int64_t{1} << 30;
-  const auto game = *Game::Create(program, TestHardware(4 * kPage), options);
+  const auto game = *ScheduleGame::Create(program, TestHardware(4 * kPage), options);
   ScheduleState state(game);
   REQUIRE(state.shown().size() == 3);
   REQUIRE(state.Apply(1).ok());  // the loop
@@ -352,24 +352,21 @@ TEST_CASE("a loop's body is ordered when the loop is taken") {
 TEST_CASE("without dependences the own order is played, and options are checked") {
   Rng rng(5);
   const auto program = RandomProgram(rng, {.instructions = 12});
-  const auto game = Game::Create(program, TestHardware(16), ScheduleGame());
+  const auto game = ScheduleGame::Create(program, TestHardware(16), ScheduleOptions());
   REQUIRE(game.ok());
   ScheduleState state(*game);
   REQUIRE(state.placement() != nullptr);
   CHECK(state.ordered().own);
 
-  GameOptions options = ScheduleGame();
+  ScheduleGameOptions options = ScheduleOptions();
   options.candidates = kMaxScheduleCandidates;
-  REQUIRE(Game::Create(program, TestHardware(16), options).ok());
-  CHECK(NumActions(options) <= ActionSet::kMaxActions);
+  REQUIRE(ScheduleGame::Create(program, TestHardware(16), options).ok());
+  CHECK(options.num_actions() <= ActionSet::kMaxActions);
   options.candidates = kMaxScheduleCandidates + 1;
-  CHECK_FALSE(Game::Create(program, TestHardware(16), options).ok());
+  CHECK_FALSE(ScheduleGame::Create(program, TestHardware(16), options).ok());
   options.candidates = 1;
   options.main_bytes = 1;
-  CHECK_FALSE(Game::Create(program, TestHardware(16), options).ok());
-  options.kind = GameKind::kPriority;
-  options.main_bytes = int64_t{1} << 40;
-  CHECK_FALSE(Game::Create(program, TestHardware(16), options).ok());
+  CHECK_FALSE(ScheduleGame::Create(program, TestHardware(16), options).ok());
 }
 
 }  // namespace

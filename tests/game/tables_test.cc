@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/game/time/time_game.h"
 #include "tests/catch.h"
 #include "tests/support/plans.h"
 #include "tests/support/programs.h"
@@ -19,8 +20,11 @@ using testing::ProgramBuilder;
 using testing::TestHardware;
 
 struct Tables {
-  Tables(const ProgramBuilder& builder, const Hardware& hardware,
-         const GameOptions& options = {.min_buffer_bytes = 0}) {
+  Tables(const ProgramBuilder& builder, const Hardware& hardware, int64_t min_buffer_bytes = 0,
+         std::vector<AccessId> forbidden = {}) {
+    TimeGameOptions options;
+    options.min_buffer_bytes = min_buffer_bytes;
+    options.forbidden = std::move(forbidden);
     auto made = Game::Create(builder.Build(), hardware, options);
     REQUIRE(made.ok());
     game = *std::move(made);
@@ -47,7 +51,7 @@ TEST_CASE("decisions are the accesses of the buffers that may move, linked buffe
   b.Add({.name = "a", .reads = {small, p, huge, fixed}});
   b.Add({.name = "b", .reads = {p}, .writes = {x}});
   b.Add({.name = "c", .updates = {x}});
-  const Tables t(b, TestHardware(8), {.min_buffer_bytes = 2});
+  const Tables t(b, TestHardware(8), 2);
   const std::vector<Decision>& d = t.tables().decisions;
   REQUIRE(d.size() == 4);
   REQUIRE(t.tables().first_decision == std::vector<int32_t>{0, 1, 3, 4});
@@ -140,9 +144,7 @@ TEST_CASE("a buffer that is used behind the branch it is written in can't be pin
 TEST_CASE("what is forbidden later, or inside a loop, is known before") {
   const LoopExample e;
   const auto program = e.b.Build();
-  const Tables t(e.b, TestHardware(16),
-                 {.min_buffer_bytes = 0,
-                  .forbidden = {AccessAt(*program, e.s, 3)}});
+  const Tables t(e.b, TestHardware(16), 0, {AccessAt(*program, e.s, 3)});
   REQUIRE(t.At(e.s, 3).forbidden);
   REQUIRE(!t.At(e.s, 0).forbidden);
   REQUIRE(t.At(e.s, 0).rest_forbidden);
@@ -229,7 +231,7 @@ TEST_CASE("placements count decisions, prices slots: buffers that are not asked 
   ProgramBuilder b;
   const BufferId small = b.Parameter("small", 1), p = b.Parameter("p", 4);
   b.Add({.name = "use", .reads = {small, p}, .cycles = {20, 19, 12, 11}});
-  const Tables t(b, TestHardware(8), {.min_buffer_bytes = 2});
+  const Tables t(b, TestHardware(8), 2);
   REQUIRE(t.tables().PriceAt(t.game->cost_model(), 0, 1).time_ps == 12);  // p, in slot 1
 }
 

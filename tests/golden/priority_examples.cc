@@ -8,8 +8,8 @@ using enum Mode;
 
 Example PriorityExample(std::string file, std::string sentence) {
   Example e(std::move(file), std::move(sentence));
-  e.options.kind = GameKind::kPriority;
-  e.options.candidates = 2;
+  e.is_priority_game = true;
+  e.priority.candidates = 2;
   return e;
 }
 

@@ -8,9 +8,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/asked.h"
 #include "mallocgame/game/position.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/program/cost_model.h"
@@ -35,12 +35,12 @@ class Recorder {
 
   std::string GameText(const Play& play, size_t number) {
     absl::StrAppend(&text_, "\nGame ", number, ": ", play.shows, "\n");
-    const std::unique_ptr<Position> position = game_.Start();
+    const std::unique_ptr<Position> position = game_.NewInitialPosition();
     for (const Choice& choice : play.actions) {
       if (!AddDecision(*position, choice.number)) return std::move(text_);
     }
     if (!position->IsTerminal()) {
-      absl::StrAppend(&text_, "  Not over: ", AccessText(AskedAbout(*position)[0].first),
+      absl::StrAppend(&text_, "  Not over: ", AccessText(position->AskedAbout()[0].first),
                       " is asked.\n");
       return std::move(text_);
     }
@@ -76,9 +76,10 @@ class Recorder {
     const GameOptions& o = game_.options();
     absl::StrAppend(
         &text_, "Options: ",
-        is_priority_game() ? absl::StrCat("the priority game with ", o.candidates, " candidates")
-        : o.paper_actions  ? "the paper's actions"
-                           : "all actions",
+        is_priority_game() ? absl::StrCat("the priority game with ",
+                                          game_.num_actions() / kActionModes, " candidates")
+        : game_.num_actions() == kPaperActions ? "the paper's actions"
+                                               : "all actions",
         ", buffers from ", o.min_buffer_bytes, " bytes, share kept free ", o.keep_free, "\n");
     if (!o.forbidden.empty())
       absl::StrAppend(&text_, "  must be served from main memory: ", AccessList(o.forbidden), "\n");
@@ -179,19 +180,19 @@ class Recorder {
     return text;
   }
 
-  bool is_priority_game() const { return game_.options().kind == GameKind::kPriority; }
+  bool is_priority_game() const { return game_.options().game() == std::string("priority"); }
 
   // The legal ones of `count` actions from `first` on.
   std::string LegalText(const Position& position, int first, int count) const {
     std::vector<std::string> legal;
     for (int action = first; action < first + count; ++action) {
-      if (position.legal_actions().Has(action)) legal.push_back(game_.ActionText(action));
+      if (position.legal_actions().Has(action)) legal.push_back(game_.ActionToString(action));
     }
     return absl::StrJoin(legal, is_priority_game() ? ", " : " ");
   }
 
   void AddAsked(const Position& position) {
-    const std::vector<AccessRun> asked = AskedAbout(position);
+    const std::vector<AccessRun> asked = position.AskedAbout();
     if (!is_priority_game()) {
       absl::StrAppend(&text_, AccessText(asked[0].first),
                       "\n    legal: ", LegalText(position, 0, game_.num_actions()), "\n");
@@ -218,12 +219,13 @@ class Recorder {
 
   bool AddDecision(Position& position, int action) {
     if (position.IsTerminal()) {
-      absl::StrAppend(&text_, "  Over: ", game_.ActionText(action), " is one action too many.\n");
+      absl::StrAppend(&text_, "  Over: ", game_.ActionToString(action),
+                      " is one action too many.\n");
       return false;
     }
     absl::StrAppend(&text_, "  decision ", position.num_decisions(), ": ");
     AddAsked(position);
-    absl::StrAppend(&text_, "    action: ", game_.ActionText(action));
+    absl::StrAppend(&text_, "    action: ", game_.ActionToString(action));
     const auto saved = position.Apply(action);
     if (!saved.ok()) {
       absl::StrAppend(&text_, ", refused: ", std::string(saved.status().message()), "\n");
@@ -341,7 +343,7 @@ class Recorder {
 }  // namespace
 
 std::string Record(const Example& example) {
-  const auto game = Game::Create(example.program.Build(), example.hardware, example.options);
+  const auto game = Game::Create(example.program.Build(), example.hardware, example.game_options());
   MG_CHECK(game.ok());
   Recorder recorder(**game);
   std::string text = absl::StrCat(example.rule, "\n", recorder.ProblemText());

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/program/program.h"
 #include "tests/support/programs.h"
@@ -32,15 +34,22 @@ struct Play {
 struct Example {
   Example(std::string file, std::string sentence)
       : name(std::move(file)), rule(std::move(sentence)) {
-    options.min_buffer_bytes = 0;
+    options.min_buffer_bytes = priority.min_buffer_bytes = 0;
   }
 
   std::string name;  // of its file, without ".txt"
   std::string rule;  // a sentence
   testing::ProgramBuilder program;
   Hardware hardware = testing::TestHardware(8);
-  GameOptions options;  // every buffer is asked about, unless the example says otherwise
+  // Every buffer is asked about, unless the example says otherwise.
+  TimeGameOptions options;
+  PriorityGameOptions priority;
+  bool is_priority_game = false;  // else it is a time game
   std::vector<Play> plays;
+
+  const GameOptions& game_options() const {
+    return is_priority_game ? static_cast<const GameOptions&>(priority) : options;
+  }
 };
 
 // Program, hardware and options, then each game decision by decision, then its plan, what Validate

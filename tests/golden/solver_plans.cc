@@ -8,6 +8,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/fnv.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/replay/program_file.h"
@@ -56,7 +57,7 @@ std::shared_ptr<const Game> BundledGame(absl::string_view name) {
   MG_CHECK(bytes.ok());
   const auto file = ParseProgramFile(*bytes);
   MG_CHECK(file.ok());
-  auto game = Game::Create(file->program, file->hardware);
+  auto game = TimeGame::Create(file->program, file->hardware);
   MG_CHECK(game.ok());
   return *std::move(game);
 }
@@ -74,7 +75,8 @@ std::string RecordSolverPlans() {
   for (const Example& example : AllExamples()) {
     for (const absl::string_view name : kExactExamples) {
       if (example.name != name) continue;
-      const auto game = Game::Create(example.program.Build(), example.hardware, example.options);
+      const auto game =
+          Game::Create(example.program.Build(), example.hardware, example.game_options());
       MG_CHECK(game.ok());
       AddLine(text, name, *game, {"exact", 0});
     }

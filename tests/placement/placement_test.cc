@@ -7,7 +7,9 @@
 
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/play_actions.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/priority/priority_game.h"
+#include "mallocgame/game/time/state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
@@ -223,7 +225,7 @@ TEST_CASE("on two memories a map is played, and its latency is the game's") {
   Rng rng(3);
   int dropped = 0, games = 0;
   for (int i = 0; i < 100; ++i) {
-    GameOptions options;
+    TimeGameOptions options;
     options.min_buffer_bytes = 0;
     const auto game = *Game::Create(RandomProgram(rng), TestHardware(24), options);
     const auto created = PlacementProblem::Create(game);
@@ -235,7 +237,7 @@ TEST_CASE("on two memories a map is played, and its latency is the game's") {
     PlacementMap map(problem.map_size());
     for (uint8_t& level : map) level = static_cast<uint8_t>(rng.Below(2));
     const PlacementOutcome outcome = *problem.Evaluate(map);
-    State state = game->InitialState();
+    State state(game);
     const std::vector<uint8_t> actions = *problem.Play(map);
     for (const uint8_t number : actions) {
       const auto action = static_cast<Action>(number);
@@ -263,8 +265,7 @@ TEST_CASE("on a priority game a map says how runs are served, and its latency is
   Rng rng(4);
   int games = 0, otherwise = 0, closed = 0;
   for (int i = 0; i < 100; ++i) {
-    GameOptions options;
-    options.kind = GameKind::kPriority;
+    PriorityGameOptions options;
     options.min_buffer_bytes = 0;
     options.candidates = 1 + static_cast<int>(rng.Below(kMaxCandidates));
     const auto game =
@@ -328,8 +329,7 @@ TEST_CASE("on a priority game a map says how runs are served, and its latency is
 }
 
 TEST_CASE("the runs of a priority game as a graph: parts, and who meets whom") {
-  GameOptions options;
-  options.kind = GameKind::kPriority;
+  PriorityGameOptions options;
   options.min_buffer_bytes = 0;
   const auto game = *Game::Create(Chain().Build(), TestHardware(64), options);
   const auto problem = *PlacementProblem::Create(game);
@@ -365,7 +365,7 @@ TEST_CASE("the runs of a priority game as a graph: parts, and who meets whom") {
 }
 
 TEST_CASE("a plan on a time game asks for the tensors that it serves at all") {
-  GameOptions options;
+  TimeGameOptions options;
   options.min_buffer_bytes = 0;
   const auto game = *Game::Create(Chain().Build(), TestHardware(64), options);
   const auto first = *PlacementProblem::Create(game);
@@ -443,7 +443,7 @@ TEST_CASE("what can't be a placement is refused by name") {
   for (const std::string& name : HierarchyPresetNames())
     CHECK(ValidateHierarchy(*HierarchyPreset(name)).ok());
   CHECK(problem->Play(PlacementMap(6, 0)).status().code() == absl::StatusCode::kFailedPrecondition);
-  const auto game = *Game::Create(program, TestHardware(24), {});
+  const auto game = *TimeGame::Create(program, TestHardware(24), {});
   refused(PlacementProblem::Create(game, -1).status(), "baseline_ps: found -1");
 }
 

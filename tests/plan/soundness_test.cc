@@ -5,6 +5,7 @@
 
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
@@ -71,7 +72,7 @@ TEST_CASE("valid plans work on a machine that moves bytes, and the machine tells
     options.constrained = seed % 2 == 1;
     const auto program = testing::RandomProgram(rng, options);
     const Hardware hardware = testing::TestHardware(8 + rng.Below(24));
-    GameOptions game_options;
+    TimeGameOptions game_options;
     game_options.min_buffer_bytes = 0;
     const auto game = Game::Create(program, hardware, game_options);
     REQUIRE(game.ok());

@@ -42,7 +42,7 @@ void CheckPins(const Program& program, const Plan& plan) {
 // Plays a game at random and returns the number of its copies.
 int64_t CheckAgreement(const Game& game, Rng& rng) {
   const Program& program = game.program();
-  const std::unique_ptr<Position> position = game.Start();
+  const std::unique_ptr<Position> position = game.NewInitialPosition();
   testing::PlayOnAtRandom(*position, rng);
   const Plan plan = position->ToPlan();
   const Verdict verdict = Validate(program, game.hardware(), plan);
@@ -70,7 +70,7 @@ int64_t CheckAgreement(const Game& game, Rng& rng) {
 }
 
 TEST_CASE("both games, Validate, Simulate, a machine and the replay agree on random programs") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
+  const std::string kind = GENERATE(as<std::string>(), "time", "priority");
   Rng rng(1);
   int64_t copies = 0;
   for (int n = 0; n < 500; ++n) {
@@ -83,9 +83,7 @@ TEST_CASE("both games, Validate, Simulate, a machine and the replay agree on ran
     const auto program = testing::RandomProgram(rng, drawn);
     Hardware hardware = testing::TestHardware(4 + rng.Below(40), rng.Below(3) == 0 ? 4 : 1);
     hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
-    GameOptions options;
-    options.kind = kind;
-    copies += CheckAgreement(*testing::MakeGame(program, hardware, options), rng);
+    copies += CheckAgreement(*testing::MakeGame(program, hardware, *testing::OptionsOf(kind)), rng);
   }
   CHECK(copies > 1000);
 }
@@ -110,11 +108,10 @@ int CheckPinnedPrograms(int programs, uint64_t seed) {
     const auto report = Simulate(CostModel(program, hardware), in_main);
     REQUIRE(report->latency_ps == report->all_main_ps);
     pinned += program->any_pinned();
-    for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
-      GameOptions options;
-      options.kind = kind;
-      options.exact_stalls = kind == GameKind::kPriority && rng.Below(2) == 0;
-      CheckAgreement(*testing::MakeGame(program, hardware, options), rng);
+    for (const std::string kind : {"time", "priority"}) {
+      const bool exact_stalls = kind == "priority" && rng.Below(2) == 0;
+      const auto options = testing::OptionsOf(kind, {{"exact_stalls", exact_stalls}});
+      CheckAgreement(*testing::MakeGame(program, hardware, *options), rng);
     }
   }
   return pinned;

@@ -8,6 +8,7 @@
 
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/games.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/files.h"
@@ -40,19 +41,17 @@ ProgramFile Load(const std::string& path) {
 
 // At least so many decisions at random of each game, over all programs.
 void PlayTheCorpusAtRandom(int64_t least) {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority, GameKind::kSchedule);
+  const std::string kind = GENERATE(as<std::string>(), "time", "priority", "schedule");
   const std::vector<std::string> files = CorpusFiles();
   REQUIRE(files.size() >= 44);
   const int64_t decisions_each = least / static_cast<int64_t>(files.size()) + 1;
   int64_t decisions = 0, games = 0;
   for (size_t f = 0; f < files.size(); ++f) {
     const ProgramFile file = Load(files[f]);
-    GameOptions options;
-    options.kind = kind;
-    const auto game = Game::Create(file.program, file.hardware, options);
+    const auto game = Game::Create(file.program, file.hardware, **OptionsOfGame(kind));
     REQUIRE(game.ok());
     Rng rng(f);
-    const auto position = (*game)->Start();
+    const auto position = (*game)->NewInitialPosition();
     for (int64_t played = 0; played < decisions_each; ++games) {
       int64_t saved = 0;
       while (!position->IsTerminal()) {
@@ -61,9 +60,9 @@ void PlayTheCorpusAtRandom(int64_t least) {
         const auto step = position->Apply(action);
         if (!step.ok()) FAIL(step.status());
         // The last decision about residences shows the stalls that were not known.
-        const bool shown = kind != GameKind::kTime && position->IsTerminal();
+        const bool shown = kind != "time" && position->IsTerminal();
         if (shown ? *step > expected : *step != expected)
-          FAIL(files[f] << ": " << (*game)->ActionText(action) << " saves " << *step);
+          FAIL(files[f] << ": " << (*game)->ActionToString(action) << " saves " << *step);
         saved += *step;
         ++played;
         ++decisions;
@@ -82,8 +81,8 @@ void PlayTheCorpusAtRandom(int64_t least) {
     }
   }
   REQUIRE(decisions >= least);
-  WARN(GameKindName(kind) << ": " << decisions << " decisions in " << games << " games on "
-                          << files.size() << " programs");
+  WARN(kind << ": " << decisions << " decisions in " << games << " games on " << files.size()
+            << " programs");
 }
 
 TEST_CASE("random decisions of each game over the corpus") { PlayTheCorpusAtRandom(100'000); }

@@ -3,7 +3,8 @@
 #include <string>
 
 #include "absl/strings/str_join.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
@@ -35,7 +36,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
   hardware.max_outstanding_prefetches = 1 + static_cast<int32_t>(rng.Below(4));
   hardware.max_outstanding_evictions = 1 + static_cast<int32_t>(rng.Below(4));
-  GameOptions game_options;
+  TimeGameOptions game_options;
   game_options.min_buffer_bytes = rng.Below(4) == 0 ? 3 : 0;
   game_options.paper_actions = rng.Below(4) == 0;
   game_options.keep_free = rng.Below(4) == 0 ? 0.25 : 0.0;
@@ -66,7 +67,7 @@ TEST_CASE("every play ends in a valid plan whose simulated latency is what the r
     REQUIRE(all_main.ok());
     REQUIRE(all_main->latency_ps == game->all_main_ps());
     for (int episode = 0; episode < 4; ++episode) {
-      State state = game->InitialState();
+      State state(game);
       int64_t saved = 0;
       int decisions = 0;
       while (!state.IsTerminal()) {
@@ -94,7 +95,7 @@ TEST_CASE("constraints are kept") {
   Rng rng(2);
   for (int g = 0; g < 1000; ++g) {
     const auto game = RandomGame(rng);
-    State state = game->InitialState();
+    State state(game);
     while (!state.IsTerminal()) REQUIRE(state.Apply(RandomAction(state, rng)).ok());
     const Plan plan = state.ToPlan();
     for (AccessId id : game->options().forbidden) REQUIRE(!plan.served_by[id.index()].valid());
@@ -115,7 +116,7 @@ TEST_CASE("the mask is the set that Apply accepts, and a refused action changes 
   Rng rng(3);
   for (int g = 0; g < 500; ++g) {
     const auto game = RandomGame(rng);
-    State state = game->InitialState();
+    State state(game);
     while (!state.IsTerminal()) {
       REQUIRE(!state.legal_actions().empty());
       for (const int action : state.legal_actions()) REQUIRE(action < game->num_actions());
@@ -137,7 +138,7 @@ TEST_CASE("undo and clone are exact") {
   Rng rng(4);
   for (int g = 0; g < 600; ++g) {
     const auto game = RandomGame(rng);
-    State state = game->InitialState();
+    State state(game);
     std::vector<std::string> history;
     for (int step = 0; step < 200; ++step) {
       if (!history.empty() && (state.IsTerminal() || rng.Below(3) == 0)) {

@@ -59,14 +59,10 @@ class GameMachine(RuleBasedStateMachine):
     )
     def start(self, program, kind, fast, actions, least, candidates, preloads):
         hardware = program.hardware.replace(fast_bytes=fast, max_preloads=preloads)
-        self.game = mg.Game(
-            program,
-            hardware,
-            actions=actions if kind == "time" else "full",
-            min_buffer_bytes=least,
-            game=kind,
-            candidates=candidates,
-        )
+        game = mg.TimeGame(paper_actions=actions == "paper", min_buffer_bytes=least)
+        if kind == "priority":
+            game = mg.PriorityGame(candidates=candidates, min_buffer_bytes=least)
+        self.game = mg.Game(program, hardware, game)
         self.state = self.game.initial_state()
         self.history = []  # what was seen before each decision
         self.saved_ps = []

@@ -186,7 +186,7 @@ def run_page(page: str, folder: pathlib.Path, edited: Callable[[str], str]) -> N
 FRAGMENT = """
 #include <memory>
 #include <string>
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/state.h"
 #include "mallocgame/plan/offsets.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/program_file.h"

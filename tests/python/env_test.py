@@ -33,7 +33,7 @@ both_games = pytest.mark.parametrize("kind", IDS)
 
 
 def layout_of(kind: str, **settings: int) -> dict:
-    return {part.name: part for part in layout(settings, NUM_ACTIONS[kind], kind)}
+    return {part.name: part for part in layout(settings, kind)}
 
 
 def random_action(mask: np.ndarray, chance: np.random.Generator) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mallocgame as mg
+from mallocgame import games
 
 
 def play(state: mg.State, seed: int) -> float:
@@ -118,12 +119,43 @@ def test_errors_are_also_the_built_in_ones(program, kind):
         {"game": "priority", "candidates": 52},
         {"game": "priority", "actions": "paper"},
         {"game": "priority", "bytes_weight": -1.0},
+        {"game": "priority", "exact_stalls": 1},
+        {"game": "priority", "main_bytes": 5},
+        {"game": mg.PriorityGame(), "candidates": 2},
+        {"candidates": 2},
         {"game": "priority", "time_weight": 3.0},
     ],
 )
 def test_bad_options(program, options):
     with pytest.raises(mg.InvalidInputError):
         mg.Game(program, **options)
+
+
+def test_a_game_is_an_object_that_is_taken_whole(program):
+    for chosen, named in (
+        (mg.TimeGame(paper_actions=True, min_buffer_bytes=0), {"actions": "paper"}),
+        (mg.PriorityGame(candidates=8, min_buffer_bytes=0), {"game": "priority", "candidates": 8}),
+        (mg.ScheduleGame(candidates=2, min_buffer_bytes=0), {"game": "schedule", "candidates": 2}),
+    ):
+        game = mg.Game(program, game=chosen)
+        assert game.options == chosen and game.kind == chosen.name
+        assert mg.Game(program, min_buffer_bytes=0, **named).options == chosen
+        assert mg.Game(program, game=game.options).options == chosen
+    assert mg.Game(program).options.min_buffer_bytes == mg.Game(program).min_buffer_bytes
+    with pytest.raises(TypeError, match="no game has the option 'runs'"):
+        mg.Game(program, runs=8)
+    with pytest.raises(
+        mg.InvalidInputError, match="candidates: found 2 for the time game, allowed"
+    ):
+        mg.Game(program, candidates=2)
+    with pytest.raises(mg.InvalidInputError, match="but the priority game given has its own"):
+        mg.Game(program, game=mg.PriorityGame(), candidates=2)
+
+
+def test_the_usual_options_are_those_of_the_core(program):
+    for name, usual in games.GAMES.items():
+        made = mg.Game(program, game=usual(min_buffer_bytes=16 << 10)).options
+        assert made == usual(min_buffer_bytes=16 << 10), name
 
 
 def test_paper_actions(program):
@@ -138,7 +170,7 @@ def test_paper_actions(program):
 def test_actions_of_the_priority_game(program):
     assert mg.Game(program).action_names == ["Drop", "Copy", "NoCopy", "CopyEarly"]
     game = mg.Game(program, game="priority", candidates=2)
-    assert game.candidates == 2 and game.num_actions == 10
+    assert game.options.candidates == 2 and game.num_actions == 10
     assert game.action_names == [
         f"{mode} {candidate}"
         for candidate in (0, 1)

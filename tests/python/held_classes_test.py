@@ -151,7 +151,11 @@ def of_the_core() -> list:
         mg.levels("train")[3],
         mg.bounds.bound(program),
         mg.placement.OptimalMap(maps[0], 5, 4, "optimal", 6),
-        observation.layout({}, 4)[0],
+        observation.layout({})[0],
+        mg.games.GameOptions(keep_free=0.5),
+        mg.TimeGame(paper_actions=True),
+        mg.PriorityGame(candidates=2, forbidden=[1]),
+        mg.ScheduleGame(main_bytes=1 << 40),
         offline.Behaviour.named("random:2"),
         offline.play_games(game, ["greedy"])[0],
     ]

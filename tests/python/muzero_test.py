@@ -120,7 +120,7 @@ def test_levels_are_trained_on_with_their_own_hardware(tmp_path):
 
 def test_games_are_trained_on_as_they_are(tmp_path):
     level = next(one for one in mg.levels("train", scored=True) if one.features["accesses"] > 60)
-    game = level.game(**mg.FINE_GAME)
+    game = level.game(mg.FINE_GAME)
     config = SMALL | {"game": "priority", "candidates": 3, "baseline": "greedy"}
     trainer = agents.MuZero([game, level], config)
     assert trainer.names == [game.program.name, level.name]
@@ -131,7 +131,8 @@ def test_games_are_trained_on_as_they_are(tmp_path):
     again = agents.MuZero.load(tmp_path / "games.muzero", [game, level])
     again.step()
     best = again.best_game(0)
-    assert best.game.exact_stalls and best.game.candidates == 3  # the agent's
+    assert best.game.options.exact_stalls
+    assert best.game.options.candidates == 3  # the agent's
     # What is seen beside a position is greedy's game.
     agent = trainer.agent()
     greedy = mg.solve(game, "greedy").report.latency_ps
@@ -282,7 +283,7 @@ def test_an_agent_of_the_priority_game_plays_it_and_no_other(
         mg.solve(program, "muzero", seconds=0.3, checkpoint=priority_checkpoint).game.kind
         == "priority"
     )
-    with pytest.raises(mg.InvalidInputError, match=sentence.format("priority", "time")):
+    with pytest.raises(mg.InvalidInputError, match="'muzero' plays the priority game only"):
         mg.solve(program, "muzero", seconds=1, checkpoint=priority_checkpoint, game="time")
     with pytest.raises(mg.InvalidInputError, match=sentence.format("priority", "time")):
         agent.act(mg.Game(program).initial_state())
@@ -327,7 +328,7 @@ def test_the_schedule_game_is_learned_and_played(tmp_path):
     for other in ("time", "priority"):
         with pytest.raises(mg.InvalidInputError, match=sentence.format(other)):
             agent.play(mg.Game(program, game=other))
-    with pytest.raises(mg.InvalidInputError, match="'muzero' doesn't play the priority game"):
+    with pytest.raises(mg.InvalidInputError, match="'muzero' plays the schedule game only"):
         mg.solve(program, "muzero", seconds=1, checkpoint=path, game="priority")
     with pytest.raises(mg.InvalidInputError, match="play the game 'schedule', allowed: 'priority'"):
         agents.MuZero(program, {"game": "priority"}, tuned_from=path)

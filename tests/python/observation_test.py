@@ -20,7 +20,7 @@ from mallocgame.observation import (
 def test_observer_writes_what_the_layout_says(program, kind):
     game = mg.Game(program, game=kind)
     observer = mg.observation.Observer(game, {"neighbours": 2})
-    parts = layout({"neighbours": 2}, game.num_actions, kind)
+    parts = layout({"neighbours": 2}, kind)
     last = parts[-1]
     assert observer.size == last.offset + int(np.prod(last.shape))
     state = game.initial_state()
@@ -39,7 +39,7 @@ def test_observer_writes_what_the_layout_says(program, kind):
 
 
 def test_features_of_the_priority_game(program):
-    parts = {part.name: part for part in layout({}, 20, "priority")}
+    parts = {part.name: part for part in layout({}, "priority")}
     assert list(parts) == [
         "candidates",
         "actions",
@@ -72,7 +72,7 @@ def time_scale(ps):
 def test_what_actions_save_is_their_reward(name, kind):
     game = mg.Game(mg.load_program(name), game=kind)
     observer = mg.observation.Observer(game, COMPACT)
-    (part,) = [p for p in layout(COMPACT, game.num_actions, kind) if p.name == "actions"]
+    (part,) = [p for p in layout(COMPACT, game.options) if p.name == "actions"]
     columns = {feature: i for i, (feature, _) in enumerate(action_features(kind))}
     state, random = game.initial_state(), np.random.default_rng(0)
     while not state.is_terminal():
@@ -93,7 +93,7 @@ def test_backlog_reaches_to_the_end_of_the_last_booked_copy():
     game = mg.Game(mg.load_program("mlp_train_adam_b512.tpu_v5e"))
     names = [feature for feature, _ in scalar_features()]
     observer, state = mg.observation.Observer(game), game.initial_state()
-    (scalars,) = [part for part in layout({}, game.num_actions) if part.name == "scalars"]
+    (scalars,) = [part for part in layout({}, game.options) if part.name == "scalars"]
     at = scalars.offset + names.index("backlog")
     assert observer.observe(state)[at] == 0
     while not observer.observe(state)[at]:
@@ -108,7 +108,7 @@ def test_prices(program, kind):
     prices = mg.bounds.Prices(np.full(program.ticks, 1e-3), np.full(program.ticks, 0.5))
     plain, priced = mg.observation.Observer(game), mg.observation.Observer(game, {}, prices)
     assert plain.size == priced.size
-    parts = {part.name: part for part in layout({}, game.num_actions, kind)}
+    parts = {part.name: part for part in layout({}, game.options)}
     actions = [feature for feature, _ in action_features(kind)]
     about = [actions.index(name) for name in ("space_rent", "channel_rent", "profit")]
     rows = slice(parts["actions"].offset, parts["actions"].offset + np.prod(parts["actions"].shape))

@@ -34,9 +34,12 @@ def test_positions_go_on_where_they_were(game):
 
 def test_a_game_keeps_its_options():
     program = mg.load_program(PROGRAM)
-    game = mg.Game(program, None, "paper", 2048, 0.25, [3, 5], [8], 11)
+    options = mg.TimeGame(
+        paper_actions=True, min_buffer_bytes=2048, keep_free=0.25, forbidden=[3, 5]
+    )
+    game = mg.Game(program, None, options, 11)
     other = again(game)
-    assert (other.num_actions, other.min_buffer_bytes, other.seed) == (3, 2048, 11)
+    assert (other.num_actions, other.options, other.seed) == (3, options, 11)
     assert other.program.fingerprint == program.fingerprint
     kept = again((game, game.initial_state()))
     assert kept[1].game is kept[0]
@@ -46,7 +49,7 @@ def test_a_game_keeps_its_options():
     order = again(mg.Game(program, game="priority", candidates=2, bytes_weight=0.5, time_weight=2))
     first = mg.Game(program, game="priority", candidates=2, bytes_weight=0.5, time_weight=2)
     assert order.num_actions == first.num_actions == 10
-    assert again(mg.Game(program, game="priority", exact_stalls=True)).exact_stalls
+    assert again(mg.Game(program, game="priority", exact_stalls=True)).options.exact_stalls
     asked = [one.initial_state().asked_about() for one in (order, first)]
     assert asked[0] == asked[1] != mg.Game(program, game="priority").initial_state().asked_about()
 

@@ -8,7 +8,7 @@ import pytest
 
 import mallocgame as mg
 from mallocgame.experiments import score
-from mallocgame.playables import DEFAULTS, played
+from mallocgame.playables import played
 
 gymnasium = pytest.importorskip(
     "gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'"
@@ -36,20 +36,10 @@ def played_out(env, seed: int = 0) -> tuple[float, dict]:
     return total, info
 
 
-def test_the_defaults_are_those_of_the_environments():
-    import inspect
-
-    from mallocgame.envs.gym import MallocGameEnv
-
-    parameters = inspect.signature(MallocGameEnv).parameters
-    assert {name: parameters[name].default for name in DEFAULTS} == DEFAULTS
-
-
 def test_the_fine_game():
-    assert set(mg.FINE_GAME) <= set(DEFAULTS)
-    env = mg.MallocGameEnv(LEVELS[0], observation="compact", **mg.FINE_GAME)
+    env = mg.MallocGameEnv(LEVELS[0], observation="compact", game=mg.FINE_GAME)
     game = env.unwrapped.game
-    assert (game.kind, game.candidates, game.min_buffer_bytes) == ("priority", 1, 512)
+    assert game.options == mg.FINE_GAME
     # The same is asked in the same order of a game that is made by hand.
     other = LEVELS[0].game(
         game="priority", candidates=1, min_buffer_bytes=512, bytes_weight=0.0, time_weight=0.5
@@ -97,8 +87,13 @@ def test_the_game_of_the_name_is_the_priority_game_too():
         (LEVELS[0], {"hardware": "tpu_v5e"}, "but level .* has its own"),
         (LEVELS[0].name, {"hardware": "tpu_v5e"}, "but level .* has its own"),
         (LEVELS[0].game(), {"hardware": "tpu_v5e"}, "hardware: found 'tpu_v5e', but the Game"),
-        (LEVELS[0].game(), {"candidates": 5}, "candidates: found 5, but the Game"),
+        (LEVELS[0].game(), {"candidates": 5}, "candidates: found 5 for the time game"),
         (LEVELS[0].game(), {"game": "priority"}, "game: found 'priority', but the Game"),
+        (
+            LEVELS[0].game(mg.PriorityGame()),
+            {"game": mg.PriorityGame(candidates=5)},
+            "candidates: found 5, but the Game",
+        ),
         ("perceptron_999.tpu_v5e@c20", {}, "neither a bundled program nor a file"),
         (NAME, {"reward": "score"}, "'score' is of levels, found"),
         (NAME, {"reward": "points"}, "reward: found 'points'"),

@@ -7,7 +7,11 @@
 #include <vector>
 
 #include "mallocgame/base/rng.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/games.h"
+#include "mallocgame/game/priority/priority_game.h"
+#include "mallocgame/game/schedule/schedule_game.h"
+#include "mallocgame/game/time/state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "tests/catch.h"
 #include "tests/replay/sample.h"
 #include "tests/support/dependences.h"
@@ -19,14 +23,14 @@ namespace {
 using Catch::Matchers::Contains;
 
 std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program) {
-  GameOptions options;
+  TimeGameOptions options;
   options.min_buffer_bytes = 0;
   return *Game::Create(std::move(program), testing::TestHardware(testing::kSampleFastBytes),
                        options);
 }
 
 std::vector<uint8_t> RandomActions(const Game& game, Rng& rng) {
-  const std::unique_ptr<Position> position = game.Start();
+  const std::unique_ptr<Position> position = game.NewInitialPosition();
   while (!position->IsTerminal()) {
     REQUIRE(position->Apply(testing::RandomAction(*position, rng)).ok());
   }
@@ -110,20 +114,17 @@ TEST_CASE("random games on random programs replay, with every option") {
   for (int i = 0; i < 100; ++i) {
     const std::shared_ptr<const Program> program =
         testing::WithDependences(*testing::RandomProgram(rng, {.roofline = i % 2 == 1}));
-    GameOptions options;
-    options.min_buffer_bytes = i % 3;
-    options.paper_actions = i % 4 == 0;
-    options.keep_free = i % 5 == 0 ? 0.25 : 0.0;
-    if (i % 3 > 0) {
-      options.kind = i % 3 == 1 ? GameKind::kPriority : GameKind::kSchedule;
-      options.candidates = 1 + i % kMaxScheduleCandidates;
-      if (i % 6 == 2) options.main_bytes = int64_t{1} << 40;
-      options.bytes_weight = 0.5 * (i % 5);
-      options.time_weight = 0.25 * (i % 9);
-      options.exact_stalls = i % 4 == 3;
-    }
-    if (i % 7 == 0 && !program->accesses().empty()) options.forbidden = {AccessId(0)};
-    const auto game = Game::Create(program, testing::TestHardware(16), options);
+    const auto options = testing::OptionsOf(
+        GameNames()[i % 3], {{"paper_actions", i % 4 == 0},
+                             {"candidates", int64_t{1 + i % kMaxScheduleCandidates}},
+                             {"main_bytes", i % 6 == 2 ? int64_t{1} << 40 : 0},
+                             {"bytes_weight", 0.5 * (i % 5)},
+                             {"time_weight", 0.25 * (i % 9)},
+                             {"exact_stalls", i % 4 == 3}});
+    options->min_buffer_bytes = i % 3;
+    options->keep_free = i % 5 == 0 ? 0.25 : 0.0;
+    if (i % 7 == 0 && !program->accesses().empty()) options->forbidden = {AccessId(0)};
+    const auto game = Game::Create(program, testing::TestHardware(16), *options);
     REQUIRE(game.ok());
     const absl::StatusOr<GameLog> log = RecordGame(**game, RandomActions(**game, rng), "random", 5);
     REQUIRE(log.ok());
@@ -137,8 +138,8 @@ TEST_CASE("random games on random programs replay, with every option") {
 TEST_CASE("a logged priority game says what differs, and names the version of its own rules") {
   Rng rng(3);
   const LogSample s;
-  GameOptions options = s.game->options();
-  options.kind = GameKind::kPriority;
+  PriorityGameOptions options;
+  options.TakeOver(s.game->options());
   options.candidates = 2;
   const auto game = *Game::Create(s.program, s.game->hardware(), options);
   const GameLog log = *RecordGame(*game, RandomActions(*game, rng), "random", 3);
@@ -146,7 +147,7 @@ TEST_CASE("a logged priority game says what differs, and names the version of it
   GameLog changed = log;
   changed.saved_ps[0] += 1;
   CHECK_THAT(Difference(changed, s.program),
-             Contains("step 0 (access ") && Contains(game->ActionText(log.actions[0])));
+             Contains("step 0 (access ") && Contains(game->ActionToString(log.actions[0])));
   changed = log;
   changed.actions[0] = static_cast<uint8_t>(game->num_actions());
   CHECK_THAT(Difference(changed, s.program), Contains("action 10") && Contains("0 to 9"));
@@ -155,8 +156,10 @@ TEST_CASE("a logged priority game says what differs, and names the version of it
   CHECK_THAT(std::string(ReplayLog(changed, s.program).status().message()),
              Contains("priority game"));
   for (const int candidates : {0, kMaxCandidates + 1, -1}) {
+    PriorityGameOptions wrong = options;
+    wrong.candidates = candidates;
     changed = log;
-    changed.options.candidates = candidates;
+    changed.options = std::make_shared<const PriorityGameOptions>(wrong);
     CHECK_THAT(std::string(ParseGameLog(SerializeGameLog(changed)).status().message()),
                Contains("candidates"));
   }
@@ -173,8 +176,7 @@ TEST_CASE("a logged schedule game has the order, and says where it differs") {
   Rng rng(4);
   const auto program =
       testing::WithDependences(*testing::RandomProgram(rng, {.instructions = 20, .loops = 0}));
-  GameOptions options;
-  options.kind = GameKind::kSchedule;
+  ScheduleGameOptions options;
   options.main_bytes = int64_t{1} << 40;
   options.min_buffer_bytes = 0;
   const auto game = *Game::Create(program, testing::TestHardware(16), options);
@@ -187,8 +189,9 @@ TEST_CASE("a logged schedule game has the order, and says where it differs") {
   changed = log;
   changed.actions[0] = 16;
   CHECK_THAT(Difference(changed, program), Contains("step 0 (the order of instructions)"));
+  options.main_bytes = 1;
   changed = log;
-  changed.options.main_bytes = 1;
+  changed.options = std::make_shared<const ScheduleGameOptions>(options);
   CHECK_THAT(std::string(ReplayLog(changed, program).status().message()), Contains("main_bytes"));
 }
 
@@ -210,7 +213,7 @@ TEST_CASE("an action, a reward or an offset that was changed is named") {
     GameLog log = s.log;
     log.actions[0] = 200;
     CHECK_THAT(Difference(log, s.program), Contains("step 0") && Contains("action 200"));
-    State state = s.game->InitialState();
+    State state(s.game);
     for (size_t i = 0; i < s.log.actions.size(); ++i) {
       int illegal = 0;
       while (state.legal_actions().Has(illegal)) ++illegal;
@@ -282,7 +285,9 @@ TEST_CASE("a log that can't be replayed here says why") {
   CHECK_FALSE(ReplayLog(log, s.program).ok());
   CHECK_FALSE(ParseGameLog(SerializeGameLog(log)).ok());
   log = s.log;
-  log.options.forbidden = {AccessId(1000)};
+  const std::shared_ptr<GameOptions> wrong = s.log.options->Clone();
+  wrong->forbidden = {AccessId(1000)};
+  log.options = std::shared_ptr<const GameOptions>(wrong);
   CHECK(ReplayLog(log, s.program).status().code() == absl::StatusCode::kInvalidArgument);
   log = s.log;
   log.hardware.fast_bytes = -1;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/replay/replay.pb.h"
 #include "tests/catch.h"
 #include "tests/replay/sample.h"
@@ -76,14 +77,23 @@ TEST_CASE("a plan that is no plan is refused with its table, column and row") {
 }
 
 TEST_CASE("options and totals come back; figures by tick are left behind") {
-  mallocgame::GameOptions options;
+  mallocgame::TimeGameOptions options;
   options.min_buffer_bytes = 12;
   options.paper_actions = true;
   options.keep_free = 0.125;
   options.forbidden = {AccessId(9), AccessId(2)};
   GameOptions wire_options;
   ToWire(options, &wire_options);
-  CHECK(*OptionsFromWire(wire_options) == options);
+  CHECK(**OptionsFromWire(wire_options) == options);
+  // An option that has no field of its own.
+  OtherOption& other = *wire_options.add_others();
+  other.set_name("keep_free");
+  other.set_real(0.5);
+  options.keep_free = 0.5;
+  CHECK(**OptionsFromWire(wire_options) == options);
+  other.set_name("runs");
+  CHECK_THAT(std::string(OptionsFromWire(wire_options).status().message()),
+             Catch::Contains("options, found option 'runs' for the time game"));
 
   mallocgame::Report report;
   int64_t next = 1;

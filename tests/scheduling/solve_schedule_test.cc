@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "mallocgame/base/rng.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/schedule/instruction_order.h"
 #include "mallocgame/schedule/main_memory.h"
@@ -24,7 +25,7 @@ using testing::WithDependences;
 
 std::shared_ptr<const Game> GameOf(const std::shared_ptr<const Program>& program,
                                    const Hardware& hardware) {
-  GameOptions options;
+  TimeGameOptions options;
   options.min_buffer_bytes = 0;
   return *Game::Create(program, hardware, options);
 }

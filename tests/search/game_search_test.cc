@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/game/play_actions.h"
-#include "mallocgame/search/decoder.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/search/starts.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/registry.h"
@@ -25,18 +25,17 @@ using testing::Op;
 using testing::RandomProgram;
 using testing::TestHardware;
 
-std::shared_ptr<const Game> RandomPriorityGame(Rng& rng) {
-  GameOptions options;
-  options.kind = GameKind::kPriority;
+std::shared_ptr<const PriorityGame> RandomPriorityGame(Rng& rng) {
+  PriorityGameOptions options;
   options.min_buffer_bytes = 0;
-  return *Game::Create(
+  return *PriorityGame::Create(
       RandomProgram(rng, {.instructions = 20, .loops = static_cast<int>(rng.Below(2))}),
       TestHardware(6 + rng.Below(12)), options);
 }
 
 int64_t LatencyOf(const Game& game, const Intent& intent) {
-  const auto position = game.Start();
-  PlayOn(*position, intent);
+  const auto position = game.NewInitialPosition();
+  position->PlayOn(intent);
   return position->latency_ps();
 }
 
@@ -45,8 +44,8 @@ TEST_CASE("an accepted game is the one that its intent leads to") {
   int accepted = 0, rejected = 0;
   for (int n = 0; n < 40; ++n) {
     const auto game = RandomPriorityGame(rng);
-    GameSearch search(*game, OpenIntent(*game));
-    REQUIRE(search.latency_ps() == LatencyOf(*game, OpenIntent(*game)));
+    GameSearch search(*game, game->OpenIntent());
+    REQUIRE(search.latency_ps() == LatencyOf(*game, game->OpenIntent()));
     if (search.decisions() == 0) continue;
     for (int trial = 0; trial < 60; ++trial) {
       const auto at = static_cast<int32_t>(rng.Below(search.decisions()));
@@ -78,7 +77,7 @@ TEST_CASE("a replayable intent leads to the accepted game, whatever was moved in
   int differ = 0;
   for (int n = 0; n < 20; ++n) {
     const auto game = RandomPriorityGame(rng);
-    GameSearch search(*game, OpenIntent(*game));
+    GameSearch search(*game, game->OpenIntent());
     if (search.decisions() == 0) continue;
     for (int trial = 0; trial < 400; ++trial) {
       search.Move(rng);
@@ -90,7 +89,7 @@ TEST_CASE("a replayable intent leads to the accepted game, whatever was moved in
       search.Accept();
       if (LatencyOf(*game, search.intent()) != search.latency_ps()) ++differ;
       PriorityState again(game);
-      PlayOn(again, search.Replayable());
+      again.PlayOn(search.Replayable());
       REQUIRE(std::ranges::equal(again.actions(), search.position().actions()));
     }
   }
@@ -106,7 +105,7 @@ TEST_CASE("annealing lets runs of about one size change places") {
     const auto bytes = [&](size_t run) {
       return tables.arrangement.tables.buffers[tables.runs[run].buffer].size_bytes;
     };
-    GameSearch search(*game, OpenIntent(*game));
+    GameSearch search(*game, game->OpenIntent());
     if (search.decisions() == 0) continue;
     for (int trial = 0; trial < 200; ++trial) {
       const Intent before = search.intent();
@@ -144,10 +143,10 @@ TEST_CASE("a game of another order is played again, run by run") {
   Rng rng(4);
   for (int n = 0; n < 40; ++n) {
     const auto game = RandomPriorityGame(rng);
-    GameOptions options = game->options();
+    PriorityGameOptions options = game->options();
     options.bytes_weight = 0;
     options.time_weight = rng.Uniform();
-    const auto other = *Game::Create(game->shared_program(), game->hardware(), options);
+    const auto other = *PriorityGame::Create(game->shared_program(), game->hardware(), options);
     PriorityState played(other);
     while (!played.IsTerminal()) {
       const ActionSet legal = played.legal_actions();
@@ -156,9 +155,9 @@ TEST_CASE("a game of another order is played again, run by run") {
     // The game shows all runs that are open.
     options = game->options();
     options.candidates = kMaxCandidates;
-    const auto shown = *Game::Create(game->shared_program(), game->hardware(), options);
+    const auto shown = *PriorityGame::Create(game->shared_program(), game->hardware(), options);
     PriorityState again(shown);
-    PlayOn(again, IntentLike(*shown, ReadGame(played)));
+    again.PlayOn(IntentLike(*shown, ReadGame(played)));
     REQUIRE(again.ToPlan() == played.ToPlan());
   }
 }
@@ -173,7 +172,7 @@ TEST_CASE("what stands first is the best of greedy's priority games") {
       REQUIRE(start.latency_ps >= starts[0].latency_ps);
       REQUIRE(start.latency_ps == LatencyOf(*start.game, start.intent));
     }
-    REQUIRE(starts[0].latency_ps <= LatencyOf(*game, OpenIntent(*game)));
+    REQUIRE(starts[0].latency_ps <= LatencyOf(*game, game->OpenIntent()));
     const FoundPlan followed = StartingPlan(*game, Deadline());
     int following = 0;
     for (const GameStart& start : PriorityStarts(*game, &followed, Deadline()))
@@ -189,7 +188,7 @@ struct Knapsack {
   int64_t capacity = 0;
   static constexpr int64_t kRest = 40'000;  // ps of the read if all lie in main memory
 
-  std::shared_ptr<const Game> MakeGame() const {
+  std::shared_ptr<const PriorityGame> MakeGame() const {
     testing::ProgramBuilder b;
     std::vector<BufferId> buffers;
     for (size_t i = 0; i < bytes.size(); ++i) {
@@ -200,10 +199,9 @@ struct Knapsack {
     for (uint32_t held = 0; held < 1U << bytes.size(); ++held)
       read.cycles.push_back(kRest - Of(savings, held));
     b.Add(read);
-    GameOptions options;
-    options.kind = GameKind::kPriority;
+    PriorityGameOptions options;
     options.min_buffer_bytes = 0;
-    return *Game::Create(b.Build(), TestHardware(capacity), options);
+    return *PriorityGame::Create(b.Build(), TestHardware(capacity), options);
   }
   // The least latency: one picosecond for each write, and the read with the best choice.
   int64_t BestLatency() const {
@@ -225,13 +223,13 @@ TEST_CASE("a run that is served where that pays is served as greedy does, or fro
   int placed = 0, skipped = 0;
   for (int n = 0; n < 40; ++n) {
     const auto game = RandomPriorityGame(rng);
-    Intent intent = OpenIntent(*game);
+    Intent intent = game->OpenIntent();
     for (Segment& segment : intent) segment.mode = Mode::kPaying;
     PriorityState state(game), greedy(game);
     while (!state.IsTerminal() && !greedy.IsTerminal()) {
       const int64_t before = state.latency_ps();
-      Decide(state, intent);
-      Decide(greedy, OpenIntent(*game));
+      state.Decide(intent);
+      greedy.Decide(game->OpenIntent());
       const Mode mode = state.decided().back().mode;
       REQUIRE(mode != Mode::kSplit);
       if (mode == Mode::kSkip) {
@@ -253,7 +251,7 @@ TEST_CASE("a run that is served where that pays is served as greedy does, or fro
 int64_t LatencyAfterTrials(const Knapsack& knapsack, size_t first, int trials, Rng& rng) {
   const auto game = knapsack.MakeGame();
   const PriorityTables& tables = game->priority_tables();
-  Intent intent = OpenIntent(*game);
+  Intent intent = game->OpenIntent();
   for (size_t r = 0; r < intent.size(); ++r) {
     const auto buffer = static_cast<size_t>(tables.runs[r].buffer);
     intent[r].mode = buffer < first ? Mode::kLate : Mode::kSkip;

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/program_file.h"
-#include "mallocgame/search/decoder.h"
 #include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"
@@ -40,7 +40,7 @@ TEST_CASE("a game of the other kind differs in nothing else, and of its own kind
   b.Add({.name = "use", .reads = {x}, .cycles = {20, 10}});
   const auto game = testing::MakeGame(b.Build(), TestHardware(8));
   const auto order = PriorityGameOf(*game);
-  REQUIRE(order->options().kind == GameKind::kPriority);
+  REQUIRE(order->options().game() == std::string("priority"));
   REQUIRE(TimeGameOf(*order)->options() == game->options());
   REQUIRE(TimeGameOf(*game) == game);
   REQUIRE(PriorityGameOf(*order) == order);
@@ -75,7 +75,7 @@ TEST_CASE("by default a game asks about small buffers wherever XLA's plan lives 
     REQUIRE(file.ok());
     REQUIRE(file->xla_plan.has_value());
     INFO(entry.path().stem().string());
-    const auto game = GameByDefault(**Game::Create(file->program, file->hardware, {}));
+    const auto game = GameByDefault(**TimeGame::Create(file->program, file->hardware, {}));
     const int64_t least = game->options().min_buffer_bytes;
     const auto latency = [&](const Plan& plan) {
       const auto report = Simulate(game->cost_model(), plan);
@@ -98,10 +98,10 @@ TEST_CASE("the default time game plays XLA's plan where nearly all depends on sm
   REQUIRE(file.ok());
   const auto least_of_play = [&](const std::shared_ptr<const Game>& game) {
     State state(game);
-    PlayOn(state, ReadPlan(*game, *file->xla_plan));
+    state.PlayOn(game->ReadPlan(*file->xla_plan));
     return static_cast<double>(state.latency_ps());
   };
-  const auto large = *Game::Create(file->program, file->hardware, {});
+  const auto large = *TimeGame::Create(file->program, file->hardware, {});
   const double xla =
       static_cast<double>(Simulate(large->cost_model(), *file->xla_plan)->latency_ps);
   CHECK(least_of_play(large) > 1.29 * xla);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "mallocgame/base/rng.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/game/priority/priority_state.h"
-#include "mallocgame/search/decoder.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 
@@ -18,16 +18,16 @@ namespace {
 using testing::RandomProgram;
 using testing::TestHardware;
 
-std::shared_ptr<const Game> GuidedGame(Rng& rng) {
-  GameOptions options;
-  options.kind = GameKind::kPriority;
+std::shared_ptr<const PriorityGame> GuidedGame(Rng& rng) {
+  PriorityGameOptions options;
   options.min_buffer_bytes = 0;
   options.candidates = 1 + static_cast<int>(rng.Below(12));
   Hardware hardware = TestHardware(6 + rng.Below(12));
   hardware.max_preloads = static_cast<int>(rng.Below(4));
-  return *Game::Create(RandomProgram(rng, {.instructions = 24 + static_cast<int>(rng.Below(30)),
-                                           .loops = static_cast<int>(rng.Below(3))}),
-                       hardware, options);
+  return *PriorityGame::Create(
+      RandomProgram(rng, {.instructions = 24 + static_cast<int>(rng.Below(30)),
+                          .loops = static_cast<int>(rng.Below(3))}),
+      hardware, options);
 }
 
 void PlayAtRandom(PriorityState& state, int decisions, Rng& rng) {
@@ -39,7 +39,7 @@ void PlayAtRandom(PriorityState& state, int decisions, Rng& rng) {
 
 // Those of a player who plays as `state` was played.
 Intent IntentOf(const PriorityState& state) {
-  Intent intent = OpenIntent(state.game());
+  Intent intent = state.game().OpenIntent();
   double rank = -1;
   for (const PriorityState::Decided& decided : state.decided()) {
     rank = std::max(static_cast<double>(decided.run), rank + 1e-3);
@@ -84,7 +84,7 @@ TEST_CASE("a game beside an incumbent comes out as one that is played alone") {
       PriorityState alone = beside;
       trace->Begin(beside);
       while (!beside.IsTerminal()) trace->Decide(beside, intent);
-      PlayOn(alone, intent);
+      alone.PlayOn(intent);
       RequireSame(beside, alone);
       (beside.actions() == played.actions() ? followed : changed) += 1;
       trace->ForgetChanges();

@@ -1,6 +1,9 @@
 // Intents of both games: what is read from a plan or a game leads to one like it, and what is
 // illegal gives way.
 #include "mallocgame/search/intent.h"
+#include "mallocgame/game/priority/priority_game.h"
+#include "mallocgame/game/time/time_decoder.h"
+#include "mallocgame/game/time/time_game.h"
 
 #include <algorithm>
 #include <memory>
@@ -11,11 +14,9 @@
 
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/priority/priority_state.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/state.h"
 #include "mallocgame/schedule/instruction_order.h"
-#include "mallocgame/search/decoder.h"
 #include "mallocgame/search/game_variants.h"
-#include "mallocgame/search/greedy.h"
 #include "tests/catch.h"
 #include "tests/support/dependences.h"
 #include "tests/support/play.h"
@@ -32,7 +33,7 @@ using testing::TestHardware;
 
 TEST_CASE("a legal mode is played, an illegal one gives way in a fixed order") {
   const auto game = MakeGame(ReadAtTheEnd().Build(), TestHardware(8));
-  State state = game->InitialState();
+  State state(game);
   for (const Action action : {Action::kDrop, Action::kCopy, Action::kNoCopy, Action::kCopyEarly})
     CHECK(ActionOf(state, ModeOf(action)) == action);
   CHECK(ActionOf(state, Mode::kPreload) == Action::kNoCopy);
@@ -40,7 +41,7 @@ TEST_CASE("a legal mode is played, an illegal one gives way in a fixed order") {
   // A constant without time before it: Drop and Copy are all there is.
   ProgramBuilder b;
   b.Add({.name = "use", .reads = {b.Constant("c", 4)}, .cycles = {10, 3}});
-  State narrow = MakeGame(b.Build(), TestHardware(8))->InitialState();
+  State narrow(MakeGame(b.Build(), TestHardware(8)));
   CHECK(ActionOf(narrow, Mode::kKeep) == Action::kCopy);
   CHECK(ActionOf(narrow, Mode::kEarly) == Action::kCopy);
 
@@ -54,16 +55,16 @@ TEST_CASE("the intent of a plan plays a game like it") {
   int alike = 0;
   for (int i = 0; i < 100; ++i) {
     const auto game = MakeGame(RandomProgram(rng, {.plain_copies = false}), TestHardware(16));
-    State greedy = game->InitialState(), again = game->InitialState();
-    PlayOn(greedy, OpenIntent(*game));
-    const Intent intent = ReadPlan(*game, greedy.ToPlan());
+    State greedy(game), again = State(game);
+    greedy.PlayOn(game->OpenIntent());
+    const Intent intent = game->ReadPlan(greedy.ToPlan());
     REQUIRE(intent.size() == game->program().accesses().size());
-    PlayOn(again, intent);
+    again.PlayOn(intent);
     alike += again.latency_ps() == greedy.latency_ps();
   }
   CHECK(alike > 60);  // CopyEarly instead of Copy makes others
   const auto game = MakeGame(ReadAtTheEnd().Build(), TestHardware(8));
-  const Intent intent = ReadPlan(*game, AllMainPlan(game->program(), game->hardware()));
+  const Intent intent = game->ReadPlan(AllMainPlan(game->program(), game->hardware()));
   REQUIRE(intent.size() == 1);
   CHECK(intent[0].mode == Mode::kSkip);
 }
@@ -74,8 +75,8 @@ TEST_CASE("what a time game decided is decided again, also where it asks about m
     const auto program = RandomProgram(rng, {.instructions = 20});
     const auto game = MakeGame(program, TestHardware(16));
     const State played = testing::PlayAtRandom(*game, rng);
-    State again = game->InitialState();
-    PlayOn(again, IntentLike(*game, ReadGame(played)));
+    State again(game);
+    again.PlayOn(IntentLike(*game, ReadGame(played)));
     REQUIRE(std::ranges::equal(again.actions(), played.actions()));
     const auto order = PriorityGameOf(*game);
     for (const Segment& segment : IntentLike(*order, ReadGame(played)))
@@ -91,17 +92,17 @@ TEST_CASE("runs have names of their own at each order, and whole lives the same 
     const auto own = PriorityGameOf(*MakeGame(program, TestHardware(16)));
     const std::vector<Tick> order = testing::RandomOrder(program, rng);
     const ReorderedProgram made = ReorderedLegally(*program, order);
-    const auto other = own->Reordered(made.program, order, made.access_of);
+    const auto other = own->InOrder(made.program, order, made.access_of);
     std::vector<int32_t> same(program->accesses().size()), own_access(same.size());
     std::iota(same.begin(), same.end(), 0);
     for (const int32_t access : same) own_access[made.access_of[access]] = access;
     moved += own_access != same;
 
-    const auto names = [](const Game& game, const std::vector<int32_t>& own_accesses) {
+    const auto names = [](const PriorityGame& game, const std::vector<int32_t>& own_accesses) {
       std::set<std::pair<AccessId, AccessId>> named, whole;
       for (size_t run = 0; run < game.priority_tables().runs.size(); ++run) {
         const Segment segment =
-            OwnSegment(game, static_cast<int32_t>(run), Mode::kOpen, own_accesses);
+            game.OwnSegment(static_cast<int32_t>(run), Mode::kOpen, own_accesses);
         REQUIRE(named.emplace(segment.first, segment.last).second);
         if (!segment.last.valid()) whole.emplace(segment.first, segment.last);
       }
@@ -111,7 +112,7 @@ TEST_CASE("runs have names of their own at each order, and whole lives the same 
 
     Intent decided;
     for (const int32_t root : own->priority_tables().roots)
-      decided.push_back(OwnSegment(*own, root, Mode::kSkip, same));
+      decided.push_back(own->OwnSegment(root, Mode::kSkip, same));
     const Intent intent = IntentLike(*other, decided, own_access);
     for (const int32_t root : other->priority_tables().roots)
       REQUIRE(intent[root].mode == Mode::kSkip);

@@ -57,7 +57,7 @@ TEST_CASE("a read in main memory gets a prefetch where bytes are free") {
 
 TEST_CASE("a forbidden access stays in main memory") {
   const LateRead t;
-  const auto game = MakeGame(t.program, TestHardware(8), {.forbidden = {AccessId(0)}});
+  const auto game = MakeGame(t.program, TestHardware(8), std::vector<AccessId>{AccessId(0)});
   const Plan plan = AllMainPlan(*t.program, game->hardware());
   CHECK(RefinePlan(*game, plan, 1, {}).plan == plan);
 }

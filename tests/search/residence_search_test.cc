@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/search/anneal_plan.h"
 #include "mallocgame/simulator/simulate.h"
@@ -25,8 +26,8 @@ using testing::ProgramBuilder;
 using testing::RandomProgram;
 using testing::TestHardware;
 
-GameOptions AnySize() {
-  GameOptions options;
+TimeGameOptions AnySize() {
+  TimeGameOptions options;
   options.min_buffer_bytes = 0;
   return options;
 }
@@ -165,7 +166,7 @@ TEST_CASE("annealing never loses, gains, keeps the bound, and depends on the see
         rng, {.instructions = 6, .loops = static_cast<int>(rng.Below(2)), .branches = 0});
     const auto game = *Game::Create(program, TestHardware(6 + rng.Below(12)), AnySize());
     if (game->max_decisions() > 9) continue;
-    State state = game->InitialState();
+    State state(game);
     const int64_t best_play = testing::BestLatency(state);
     const Plan start = testing::PlayAtRandom(*game, rng).ToPlan();
     const auto progress = [](int64_t evaluations) {
@@ -187,7 +188,7 @@ TEST_CASE("forbidden accesses stay in main memory, and a share of the capacity f
   int64_t fast = 0;
   for (int n = 0; n < 100; ++n) {
     const auto program = RandomProgram(rng, {.instructions = 12, .loops = 0, .branches = 0});
-    GameOptions options = AnySize();
+    TimeGameOptions options = AnySize();
     for (size_t a = 0; a < program->accesses().size(); a += 3) options.forbidden.emplace_back(a);
     options.keep_free = 0.5;
     const auto game = *Game::Create(program, TestHardware(16), options);

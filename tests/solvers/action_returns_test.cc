@@ -6,8 +6,9 @@
 #include <memory>
 #include <string>
 
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/game/priority/priority_state.h"
-#include "mallocgame/search/decoder.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/rent.h"
@@ -32,7 +33,7 @@ Prices RandomPrices(const Game& game, Rng& rng) {
 
 void PlayOn(Position& position, const Prices* prices) {
   if (prices == nullptr) {
-    PlayOn(position, OpenIntent(position.game()));
+    position.PlayOn(position.game().OpenIntent());
   } else {
     PlayRentFrom(static_cast<State&>(position), Rent(*prices));
   }
@@ -40,7 +41,7 @@ void PlayOn(Position& position, const Prices* prices) {
 
 // Checks the returns at every position of a random game, against clones and the simulator.
 void CheckGame(const Game& game, const Prices* prices, Rng& rng) {
-  const std::unique_ptr<Position> position = game.Start();
+  const std::unique_ptr<Position> position = game.NewInitialPosition();
   while (true) {
     const std::string text = position->ToString();
     const int64_t latency = position->latency_ps();
@@ -86,7 +87,7 @@ TEST_CASE("the return of an action of the priority game is that of greedy's game
   Rng rng(12);
   for (int i = 0; i < 4; ++i) {
     const auto program = RandomProgram(rng, {.instructions = 12});
-    CheckGame(*MakeGame(program, TestHardware(12), {.kind = GameKind::kPriority}), nullptr, rng);
+    CheckGame(*MakeGame(program, TestHardware(12), PriorityGameOptions()), nullptr, rng);
   }
 }
 
@@ -96,7 +97,7 @@ TEST_CASE("returns of actions worked out on paper") {
   b.Add({.name = "a", .cycles = {10}});
   b.Add({.name = "use x", .reads = {x}, .cycles = {10, 5}});
   const auto game = MakeGame(b.Build(), TestHardware(8));
-  State state = game->InitialState();
+  State state(game);
   const auto returns = ActionReturns(state);
   REQUIRE(returns.ok());
   CHECK((*returns)[static_cast<size_t>(Action::kDrop)] == 0);
@@ -109,11 +110,11 @@ TEST_CASE("returns of actions need prices of the program, and none in the priori
   b.Add({.name = "use x", .reads = {x}, .cycles = {10, 5}});
   const auto program = b.Build();
   const auto game = MakeGame(program, TestHardware(8));
-  State state = game->InitialState();
+  State state(game);
   const Prices wrong{{1, 2}, {}}, right{{1}, {}};
   CHECK(ActionReturns(state, &wrong).status().code() == absl::StatusCode::kInvalidArgument);
   CHECK(ActionReturns(state, &right).ok());
-  PriorityState order(MakeGame(program, TestHardware(8), {.kind = GameKind::kPriority}));
+  PriorityState order(MakeGame(program, TestHardware(8), PriorityGameOptions()));
   CHECK(ActionReturns(order, &right).status().code() == absl::StatusCode::kInvalidArgument);
 }
 

@@ -6,7 +6,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/solvers/registry.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"
@@ -77,7 +78,7 @@ TEST_CASE("no play is below the no-contention bound, and exact finds the best pl
     const auto game = TinyGame(rng, 5);
     if (game->max_decisions() > 9) continue;
     ++compared;
-    State state = game->InitialState();
+    State state(game);
     const int64_t best = testing::BestLatency(state);
     REQUIRE(Floor(*game) <= best);
     SolveLimits limits;
@@ -97,7 +98,7 @@ TEST_CASE("exact stopped early still gives a plan and a lower bound") {
   for (int n = 0; n < 40; ++n) {
     const auto game = TinyGame(rng, 5);
     if (game->max_decisions() > 9) continue;
-    State state = game->InitialState();
+    State state(game);
     const int64_t best = testing::BestLatency(state);
     for (const int64_t evaluations : {1, 2, 3}) {
       SolveLimits limits;
@@ -149,7 +150,7 @@ TEST_CASE("an instruction with more slots than are enumerated gets a floor") {
     op.writes = {b.Result("r", 1)};
     op.flops = 3;
     b.Add(op);
-    const auto game = *Game::Create(b.Build(), TestHardware(64));
+    const auto game = *TimeGame::Create(b.Build(), TestHardware(64));
     const auto prices = *PricePlacements(game->cost_model(), 3);
     REQUIRE(prices.decided[0] == 0);
     REQUIRE(prices.rows.size() == 1);

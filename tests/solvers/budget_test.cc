@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "mallocgame/game/time/time_game.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
@@ -25,7 +26,7 @@ std::shared_ptr<const Game> OneRead() {
 }
 
 State Played(const std::shared_ptr<const Game>& game, Action action) {
-  State state = game->InitialState();
+  State state(game);
   REQUIRE(state.Apply(action).ok());
   return state;
 }

@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/game/schedule/schedule_game.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/schedule/instruction_order.h"
 #include "mallocgame/search/game_variants.h"
@@ -42,7 +44,7 @@ TEST_CASE("solvers return valid plans and their reports, best first") {
       progress.clear();
       // it counts games that are played to the end, and may not finish one for long
       limits.seconds = name == "exact" ? 0.05 : 0;
-      const auto result = Solve(name, {GameOfKind(*game, *GamePlayedBy(name)), &xla}, limits);
+      const auto result = Solve(name, {GameNamed(*GamePlayedBy(name), *game), &xla}, limits);
       INFO(name << ": " << result.status());
       REQUIRE(result.ok());
       const Verdict verdict = Validate(game->program(), game->hardware(), result->plan);
@@ -65,9 +67,7 @@ TEST_CASE("solvers that play either game play the priority game that they are gi
   Rng rng(7);
   for (int n = 0; n < 20; ++n) {
     const auto time_game = SmallGame(rng, 12);
-    GameOptions options = time_game->options();
-    options.kind = GameKind::kPriority;
-    const auto game = *Game::Create(time_game->shared_program(), time_game->hardware(), options);
+    const std::shared_ptr<const Game> game = PriorityGameOf(*time_game);
     SolveLimits limits;
     limits.seconds = 0;
     limits.evaluations = 60;
@@ -76,7 +76,7 @@ TEST_CASE("solvers that play either game play the priority game that they are gi
       const auto result = Solve(name, {game, nullptr}, limits);
       INFO(name << ": " << result.status());
       REQUIRE(result.ok());
-      REQUIRE(result->game->options().kind == GameKind::kPriority);
+      REQUIRE(result->game->options().game() == std::string("priority"));
       const auto replay = PlayActions(*result->game, result->actions);
       REQUIRE(replay.ok());
       REQUIRE((*replay)->IsTerminal());
@@ -105,8 +105,8 @@ TEST_CASE("solvers that play the schedule game find a plan at an order of their 
   for (int n = 0; n < 20; ++n) {
     const auto time_game = SmallGame(rng, 12);
     const auto program = testing::WithDependences(time_game->program());
-    GameOptions options = time_game->options();
-    options.kind = GameKind::kSchedule;
+    ScheduleGameOptions options;
+    options.TakeOver(time_game->options());
     const auto game = *Game::Create(program, time_game->hardware(), options);
     SolveLimits limits;
     limits.seconds = 0;
@@ -155,7 +155,7 @@ TEST_CASE("greedy takes the best saving, and Drop where nothing is saved") {
   b.Add({.name = "a", .cycles = {10}});
   b.Add({.name = "gains", .reads = {p}, .cycles = {10, 3}});
   b.Add({.name = "does not", .reads = {q}, .cycles = {10}});
-  GameOptions options;
+  TimeGameOptions options;
   options.min_buffer_bytes = 0;
   const auto game = *Game::Create(b.Build(), TestHardware(8), options);
   const auto result = Solve("greedy", {game, nullptr}, {});

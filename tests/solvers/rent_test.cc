@@ -1,10 +1,11 @@
 // Rent is what the prices of the ticks say, worked out on paper; free space makes greedy of it.
 #include "mallocgame/solvers/playing/rent.h"
+#include "mallocgame/game/time/time_decoder.h"
+#include "mallocgame/game/time/time_game.h"
 
 #include <limits>
 
 #include "mallocgame/search/game_variants.h"
-#include "mallocgame/search/greedy.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/registry.h"
 #include "tests/catch.h"
@@ -33,7 +34,7 @@ TEST_CASE("a residence pays for its ticks, a kept one for those it gets, a copy 
   const auto game = MakeGame(b.Build(), TestHardware(8));
   const Rent space({.space_ps_per_byte = {1, 2, 4, 8}, .channel_ps_per_ps = {}});
   const Rent both({.space_ps_per_byte = {1, 2, 4, 8}, .channel_ps_per_ps = {0.5, 1, 2, 1}});
-  State state = game->InitialState();
+  State state(game);
   CHECK(space.Of(state)[kWithCopy] == 4 * (1 + 2));
   CHECK(both.Of(state)[kWithCopy] == 4 * (1 + 2) + 4 * 0.5);
   REQUIRE(state.Apply(Action::kCopy).ok());
@@ -52,7 +53,7 @@ TEST_CASE("a value that is evicted pays for its way to main memory too") {
   b.Add({.name = "use x", .reads = {x}, .cycles = {4, 0}});
   const auto game = MakeGame(b.Build(), TestHardware(8));
   const Rent rent({.space_ps_per_byte = {1, 2, 4}, .channel_ps_per_ps = {8, 0.5, 8}});
-  State state = game->InitialState();
+  State state(game);
   CHECK(rent.Of(state)[kWithCopy] == 4 * (1 + 2) + 4 * 0.5);
   CHECK(rent.Of(state)[kWithoutCopy] == 4 * (1 + 2 + 4));
 }
@@ -62,7 +63,7 @@ TEST_CASE("where nothing costs anything, rent is greedy") {
   for (int i = 0; i < 40; ++i) {
     const auto game = MakeGame(RandomProgram(rng, {.instructions = 20}), TestHardware(16));
     const Rent free(UniformPrices(*game, 0));
-    State state = game->InitialState();
+    State state(game);
     while (!state.IsTerminal()) {
       const Action action = RentAction(state, free);
       REQUIRE(action == GreedyAction(state));
@@ -102,7 +103,7 @@ TEST_CASE("small buffers are worth what instructions save by them") {
   const BufferId large = b.Constant("large", 20 << 10), small = b.Constant("small", 1 << 10);
   b.Add({.name = "use", .reads = {large, small}, .cycles = {100, 60, 90, 20}});
   b.Add({.name = "a", .cycles = {100}});
-  const auto game = *Game::Create(b.Build(), TestHardware(64 << 10));
+  const auto game = *TimeGame::Create(b.Build(), TestHardware(64 << 10));
   CHECK(WorthOfSmallBuffers(*game) == 0.2);
   CHECK(WorthOfSmallBuffers(*GameOfSmallBuffers(*game)) == 0);
   CHECK(GameByDefault(*game)->options().min_buffer_bytes == kSmallBufferBytes);

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/plan/validate.h"
-#include "mallocgame/search/decoder.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/registry.h"
 #include "mallocgame/solvers/styles/rule_game.h"
@@ -20,11 +21,10 @@ namespace {
 using testing::RandomProgram;
 using testing::TestHardware;
 
-std::shared_ptr<const Game> RandomGame(Rng& rng, GameOptions options = {}) {
+std::shared_ptr<const PriorityGame> RandomGame(Rng& rng, PriorityGameOptions options = {}) {
   options.min_buffer_bytes = 0;
-  options.kind = GameKind::kPriority;
   auto program = RandomProgram(rng, {.instructions = 20, .loops = static_cast<int>(rng.Below(3))});
-  return *Game::Create(std::move(program), TestHardware(6 + rng.Below(12)), options);
+  return *PriorityGame::Create(std::move(program), TestHardware(6 + rng.Below(12)), options);
 }
 
 PriorityRule RandomRule(Rng& rng) {
@@ -70,13 +70,13 @@ TEST_CASE("the library's rules play the same games again, some of them packed an
 
 TEST_CASE("a game by a rule can be played where all open runs are shown") {
   Rng rng(5);
-  GameOptions options;
+  PriorityGameOptions options;
   options.candidates = kMaxCandidates;
   for (int n = 0; n < 60; ++n) {
     const auto game = RandomGame(rng, options);
     const FoundPlan found = PlayStyles(*game, Deadline());
     PriorityState again(game);
-    PlayOn(again, IntentLike(*game, found.decided));
+    again.PlayOn(IntentLike(*game, found.decided));
     REQUIRE(again.ToPlan() == found.plan);
   }
 }
@@ -86,9 +86,9 @@ TEST_CASE("what must be served from main memory is, by any rule") {
   for (int n = 0; n < 60; ++n) {
     const auto any = RandomGame(rng);
     const int64_t accesses = static_cast<int64_t>(any->program().accesses().size());
-    GameOptions options = any->options();
+    PriorityGameOptions options = any->options();
     options.forbidden.emplace_back(static_cast<int64_t>(rng.Below(accesses)));
-    const auto created = Game::Create(any->shared_program(), any->hardware(), options);
+    const auto created = PriorityGame::Create(any->shared_program(), any->hardware(), options);
     if (!created.ok()) continue;
     const auto& game = *created;
     const FoundPlan found = PlayStyles(*game, Deadline());

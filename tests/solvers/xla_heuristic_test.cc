@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/program_file.h"
@@ -27,14 +28,14 @@ using testing::ProgramBuilder;
 using testing::TestHardware;
 
 std::shared_ptr<const Game> GameOf(const std::shared_ptr<const Program>& program,
-                                   const Hardware& hardware, const GameOptions& options = {}) {
+                                   const Hardware& hardware, const TimeGameOptions& options = {}) {
   auto game = Game::Create(program, hardware, options);
   REQUIRE(game.ok());
   return *game;
 }
 
 Plan Allocate(const std::shared_ptr<const Program>& program, const Hardware& hardware,
-              const GameOptions& options = {}, const XlaOptions& xla = {}) {
+              const TimeGameOptions& options = {}, const XlaOptions& xla = {}) {
   const XlaOutcome outcome = PlanLikeXla(*GameOf(program, hardware, options), Deadline(), xla);
   REQUIRE(outcome.finished);
   const Verdict verdict = Validate(*program, hardware, outcome.plan);
@@ -176,7 +177,7 @@ TEST_CASE("a buffer is resident over a loop, or in main memory at its boundary")
   REQUIRE(place.valid());
   CHECK(plan.served_by[AccessAt(*program, w, inside).index()] == place);
   CHECK(plan.residences[place.index()].end >= exit);
-  GameOptions options;
+  TimeGameOptions options;
   options.forbidden = {AccessAt(*program, w, inside)};
   CHECK(Allocate(program, TestHardware(16), options).copies.empty());
 }
@@ -286,7 +287,7 @@ TEST_CASE(
     hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
     hardware.max_outstanding_prefetches = 1 + static_cast<int32_t>(rng.Below(4));
     hardware.max_outstanding_evictions = 1 + static_cast<int32_t>(rng.Below(4));
-    GameOptions game_options;
+    TimeGameOptions game_options;
     for (size_t a = 0; a < program->accesses().size(); ++a) {
       const AccessId id(static_cast<int64_t>(a));
       if (seed % 4 == 0 && rng.Below(8) == 0) game_options.forbidden.push_back(id);

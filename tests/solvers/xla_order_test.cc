@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "mallocgame/game/time/time_game.h"
 #include "tests/catch.h"
 #include "tests/support/plans.h"
 #include "tests/support/programs.h"
@@ -14,7 +15,7 @@ namespace {
 using testing::ProgramBuilder;
 using testing::TestHardware;
 
-std::vector<BufferId> OrderOf(const ProgramBuilder& b, const GameOptions& options = {}) {
+std::vector<BufferId> OrderOf(const ProgramBuilder& b, const TimeGameOptions& options = {}) {
   const auto game = Game::Create(b.Build(), TestHardware(64), options);
   REQUIRE(game.ok());
   const Program& program = (*game)->program();

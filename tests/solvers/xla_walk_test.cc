@@ -94,11 +94,11 @@ TEST_CASE("behind a use that is forbidden in fast memory the next one needs a co
   }
   b.MarkOutput(out);
   const auto program = b.Build();
-  const auto prefetches = [&](const GameOptions& options) {
-    return OutcomeOf(*MakeGame(program, MachineOf(64), options)).plan.copies.size();
+  const auto prefetches = [&](const std::vector<AccessId>& forbidden) {
+    return OutcomeOf(*MakeGame(program, MachineOf(64), forbidden)).plan.copies.size();
   };
   CHECK(prefetches({}) == 1);
-  CHECK(prefetches({.forbidden = {AccessAt(*program, p, uses[1])}}) == 2);
+  CHECK(prefetches({AccessAt(*program, p, uses[1])}) == 2);
 }
 
 TEST_CASE("slices begin elsewhere if they would not be in time") {

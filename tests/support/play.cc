@@ -9,16 +9,48 @@
 #include <vector>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/games.h"
+#include "mallocgame/game/priority/priority_game.h"
+#include "mallocgame/game/time/time_game.h"
 
 namespace mallocgame::testing {
 
+std::unique_ptr<GameOptions> OptionsOf(
+    absl::string_view game, const std::vector<std::pair<const char*, OptionValue>>& values) {
+  auto options = OptionsOfGame(game);
+  MG_CHECK(options.ok());
+  (*options)->min_buffer_bytes = 0;
+  for (const auto& [name, value] : values) {
+    if (!(*options)->Has(name)) continue;
+    const absl::Status set = (*options)->Set(name, value);
+    if (!set.ok()) std::fprintf(stderr, "%s\n", set.ToString().c_str());
+    MG_CHECK(set.ok());
+  }
+  return *std::move(options);
+}
+
 std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
-                                     const Hardware& hardware, GameOptions options) {
-  options.min_buffer_bytes = 0;
-  auto game = Game::Create(std::move(program), hardware, options);
+                                     const Hardware& hardware, const GameOptions& options) {
+  const std::unique_ptr<GameOptions> all = options.Clone();
+  all->min_buffer_bytes = 0;
+  auto game = Game::Create(std::move(program), hardware, *all);
   if (!game.ok()) std::fprintf(stderr, "%s\n", game.status().ToString().c_str());
   MG_CHECK(game.ok());
   return *std::move(game);
+}
+
+std::shared_ptr<const PriorityGame> MakeGame(std::shared_ptr<const Program> program,
+                                             const Hardware& hardware,
+                                             PriorityGameOptions options) {
+  const GameOptions& any = options;
+  return std::static_pointer_cast<const PriorityGame>(MakeGame(std::move(program), hardware, any));
+}
+
+std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
+                                     const Hardware& hardware, std::vector<AccessId> forbidden) {
+  TimeGameOptions options;
+  options.forbidden = std::move(forbidden);
+  return MakeGame(std::move(program), hardware, options);
 }
 
 int RandomAction(const Position& position, Rng& rng) {
@@ -34,7 +66,7 @@ void PlayOnAtRandom(Position& position, Rng& rng) {
 }
 
 State PlayAtRandom(const Game& game, Rng& rng) {
-  State state = game.InitialState();
+  State state(game);
   PlayOnAtRandom(state, rng);
   return state;
 }

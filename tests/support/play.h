@@ -4,20 +4,38 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
 
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/game_options.h"
 #include "mallocgame/game/position.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/priority/priority_game.h"
+#include "mallocgame/game/time/state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/program/program.h"
 
 namespace mallocgame::testing {
 
+// Returns the options of a game by its name, with min_buffer_bytes 0 and those of `values` that it
+// has.
+std::unique_ptr<GameOptions> OptionsOf(
+    absl::string_view game, const std::vector<std::pair<const char*, OptionValue>>& values = {});
+
 // Returns the game that asks about every buffer that fits: `options` with min_buffer_bytes 0. The
 // process ends if Game::Create refuses it.
 std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
-                                     const Hardware& hardware, GameOptions options = {});
+                                     const Hardware& hardware,
+                                     const GameOptions& options = TimeGameOptions());
+std::shared_ptr<const PriorityGame> MakeGame(std::shared_ptr<const Program> program,
+                                             const Hardware& hardware, PriorityGameOptions options);
+// The same with accesses that must be served from main memory.
+std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
+                                     const Hardware& hardware, std::vector<AccessId> forbidden);
 
 // Draws one of the legal actions of a position that is not the game's end.
 int RandomAction(const Position& position, Rng& rng);

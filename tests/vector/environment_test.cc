@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "mallocgame/game/time/time_game.h"
 #include "tests/catch.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
@@ -16,22 +18,19 @@ using testing::TestHardware;
 
 // A game of as many decisions as there are reads; of one decision or more in the priority game.
 std::shared_ptr<const Game> GameWithReads(int reads, bool paper = false,
-                                          GameKind kind = GameKind::kTime) {
+                                          const std::string& kind = "time") {
   ProgramBuilder b;
   const BufferId p = b.Constant("p", 4);
   b.Add({.name = "start", .cycles = {10}});
   for (int i = 0; i < reads; ++i)
     b.Add({.name = absl::StrCat("use", i), .reads = {p}, .cycles = {10, 3}});
-  GameOptions options;
-  options.min_buffer_bytes = 0;
-  options.paper_actions = paper;
-  options.kind = kind;
-  const auto game = Game::Create(b.Build(), TestHardware(8), options);
+  const auto options = testing::OptionsOf(kind, {{"paper_actions", paper}});
+  const auto game = Game::Create(b.Build(), TestHardware(8), *options);
   REQUIRE(game.ok());
   return *game;
 }
 
-std::shared_ptr<const GameList> ThreeGames(GameKind kind = GameKind::kTime) {
+std::shared_ptr<const GameList> ThreeGames(const std::string& kind = "time") {
   std::vector<std::shared_ptr<const Game>> games;
   for (int reads = 1; reads <= 3; ++reads) games.push_back(GameWithReads(reads, false, kind));
   const auto list = GameList::Create(games, {});
@@ -60,12 +59,12 @@ TEST_CASE("episode k of seed s plays the same game everywhere") {
 }
 
 TEST_CASE("what was played does not change what is drawn next") {
-  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
+  for (const std::string kind : {"time", "priority"}) {
     Environment played(ThreeGames(kind)), idle(ThreeGames(kind));
-    CHECK(played.games().kind() == kind);
+    CHECK(played.games().game_options().game() == kind);
     for (int episode = 0; episode < 10; ++episode) {
       CHECK(played.game_index() == idle.game_index());
-      const int decisions = kind == GameKind::kTime ? static_cast<int>(played.game_index()) + 1 : 1;
+      const int decisions = kind == "time" ? static_cast<int>(played.game_index()) + 1 : 1;
       // Action 0 is Drop, or Skip for the most important run.
       while (!played.position().IsTerminal()) REQUIRE(played.Step(0).ok());
       CHECK(played.position().num_decisions() == decisions);
@@ -77,7 +76,7 @@ TEST_CASE("what was played does not change what is drawn next") {
 }
 
 TEST_CASE("another environment goes on from a point") {
-  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
+  for (const std::string kind : {"time", "priority"}) {
     Environment first(ThreeGames(kind)), second(ThreeGames(kind));
     first.Reset(7);
     for (int i = 0; i < 5; ++i) first.Reset();
@@ -124,7 +123,7 @@ TEST_CASE("the mask has a number for each action") {
 }
 
 TEST_CASE("an observation is the one of the game that is played") {
-  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
+  for (const std::string kind : {"time", "priority"}) {
     const auto list = ThreeGames(kind);
     Environment environment(list);
     for (size_t game = 0; game < 3; ++game) {
@@ -143,10 +142,10 @@ TEST_CASE("a list of games has at least one game, one kind, and one number of ac
   const std::vector<std::shared_ptr<const Game>> mixed = {GameWithReads(1), GameWithReads(1, true)};
   CHECK_THAT(std::string(GameList::Create(mixed, {}).status().message()),
              Catch::Contains("game 1 has 3 actions, game 0 has 4"));
-  const std::vector<std::shared_ptr<const Game>> kinds = {
-      GameWithReads(1), GameWithReads(1, false, GameKind::kPriority)};
+  const std::vector<std::shared_ptr<const Game>> kinds = {GameWithReads(1),
+                                                          GameWithReads(1, false, "priority")};
   CHECK_THAT(std::string(GameList::Create(kinds, {}).status().message()),
-             Catch::Contains("game 1 is of the kind 'priority', game 0 of 'time'"));
+             Catch::Contains("game 1 is a priority game, game 0 a time game"));
   const std::vector<std::shared_ptr<const Game>> empty = {GameWithReads(0)};
   CHECK_THAT(std::string(GameList::Create(empty, {}).status().message()),
              Catch::Contains("nothing to decide"));

@@ -18,22 +18,19 @@ using testing::RandomProgram;
 using testing::TestHardware;
 
 std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program, bool paper = false,
-                                     GameKind kind = GameKind::kTime) {
-  GameOptions options;
-  options.min_buffer_bytes = 0;
-  options.paper_actions = paper;
-  options.kind = kind;
-  auto game = Game::Create(std::move(program), TestHardware(24), options);
+                                     const std::string& kind = "time") {
+  const auto options = testing::OptionsOf(kind, {{"paper_actions", paper}});
+  auto game = Game::Create(std::move(program), TestHardware(24), *options);
   REQUIRE(game.ok());
   return *game;
 }
 
 std::shared_ptr<const GameList> RandomGames(Rng& rng, size_t count,
-                                            GameKind kind = GameKind::kTime) {
+                                            const std::string& kind = "time") {
   std::vector<std::shared_ptr<const Game>> games;
   while (games.size() < count) {
     auto game = MakeGame(testing::WithDependences(*RandomProgram(rng)), /*paper=*/false, kind);
-    if (!game->Start()->IsTerminal()) games.push_back(std::move(game));
+    if (!game->NewInitialPosition()->IsTerminal()) games.push_back(std::move(game));
   }
   auto list = GameList::Create(games, ObservationOptions{});
   REQUIRE(list.ok());
@@ -63,7 +60,7 @@ int64_t RandomLegal(const Position& position, Rng& rng) {
 
 TEST_CASE("a batch does what its environments do one by one, with any number of threads") {
   Rng rng(3);
-  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority, GameKind::kSchedule}) {
+  for (const std::string kind : {"time", "priority", "schedule"}) {
     for (const auto& [threads, autoreset] :
          {std::pair(1, Autoreset::kNextStep), std::pair(1, Autoreset::kSameStep),
           std::pair(3, Autoreset::kNextStep), std::pair(3, Autoreset::kSameStep)}) {

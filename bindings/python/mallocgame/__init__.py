@@ -45,7 +45,7 @@ from mallocgame.actions import Action, Mode
 from mallocgame.envs import registration
 from mallocgame.errors import InvalidInputError, MallocGameError, how_to_install
 from mallocgame.files import load_log, load_plan, record, replay, save_log, save_plan
-from mallocgame.playables import FINE_GAME
+from mallocgame.games import FINE_GAME, PriorityGame, ScheduleGame, TimeGame
 from mallocgame.programs import hardware, import_hlo, load_program, program_names, save_program
 
 __version__ = "0.1.0"
@@ -98,10 +98,13 @@ __all__ = [
     "MallocGameError",
     "Mode",
     "Plan",
+    "PriorityGame",
     "Program",
     "Report",
+    "ScheduleGame",
     "SolveResult",
     "State",
+    "TimeGame",
     "Verdict",
     "actions",
     "all_main_plan",

@@ -1,10 +1,11 @@
 """solve: one door to every solver."""
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Callable, Sequence
 
-from mallocgame import _arguments
+from mallocgame import _arguments, games
 from mallocgame._core import (
     Game,
     Hardware,
@@ -16,6 +17,7 @@ from mallocgame._core import (
     solver_game,
 )
 from mallocgame.errors import InvalidInputError
+from mallocgame.games import GameOptions
 
 AGENTS = ("muzero", "egrl")  # solvers that need Torch; what `train` trains
 
@@ -31,7 +33,7 @@ def solve(
     checkpoint: str | os.PathLike[str] | None = None,
     extra_solvers: Sequence[NamedSolver] = (),
     prices: Prices | None = None,
-    game: str | None = None,
+    game: str | GameOptions | None = None,
     stop: Callable[[], bool] | None = None,
     order: bool = False,
     main_bytes: int | None = None,
@@ -54,11 +56,12 @@ def solve(
     prices: what space and the channel are worth at each tick, as mallocgame.bounds.prices() finds
     out, for the solvers that start from games played at such prices: `rent` and `packing`.
 
-    game: the game that solvers play which play one: "time" decides about accesses in the order of
-    time, "priority" places residences in the order of importance (docs/priority-game.md),
-    "schedule" decides the order of instructions and then does that (docs/schedule-game.md); its
-    plan is of `result.program`. None is the solver's own: "priority" for `anneal`, `mcts` and
-    `egrl`, for an agent the game that it was trained in, else "time"; or the kind of the Game given.
+    game: the game that solvers play which play one, as Game takes it: a TimeGame, PriorityGame or
+    ScheduleGame, or a name. "time" decides about accesses in the order of time, "priority" places
+    residences in the order of importance (docs/priority-game.md), "schedule" decides the order of
+    instructions and then does that (docs/schedule-game.md); its plan is of `result.program`. None
+    is the solver's own: "priority" for `anneal`, `mcts` and `egrl`, for an agent the game that it
+    was trained in, else "time"; or the kind of the Game given.
     stop: asked some times a second; once it returns True, the solver ends with the best plan so
     far, and its status is "stopped" where it would have gone on.
     order: whether the order of instructions is searched too (docs/schedule.md). The plan is then of
@@ -85,23 +88,21 @@ def solve(
     evaluations = _arguments.integer("evaluations", evaluations)
     if main_bytes is not None:
         main_bytes = _arguments.integer("main_bytes", main_bytes)
-    if main_bytes is not None and not order and game != "schedule":
-        raise InvalidInputError(
-            "solve: main_bytes limits other orders, so it needs order=True or game='schedule'"
-        )
     if isinstance(program, Game):
         for name, given in (("hardware", hardware), ("game", game)):
             if given is not None:
                 raise InvalidInputError(f"solve: a Game has its {name} already, found {name}= too")
         played = program
     else:
-        played = Game(
-            program,
-            hardware=hardware,
-            seed=seed,
-            game=game or solver_game(solver, extra_solvers),
-            main_bytes=main_bytes if game == "schedule" else None,
-        )
+        chosen = games.of(game or solver_game(solver, extra_solvers))
+        if main_bytes is not None and not order:
+            if not isinstance(chosen, games.ScheduleGame):
+                raise InvalidInputError(
+                    "solve: main_bytes limits other orders, so it needs order=True or a schedule "
+                    "game"
+                )
+            chosen = dataclasses.replace(chosen, main_bytes=main_bytes)
+        played = Game(program, hardware, chosen, seed)
     result = solve_game(
         played,
         solver=solver,

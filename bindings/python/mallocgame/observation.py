@@ -20,6 +20,7 @@ from mallocgame._core import (
     scalar_features,
     unit_features,
 )
+from mallocgame.games import GameOptions
 
 __all__ = [
     "COMPACT",
@@ -58,9 +59,9 @@ class Part(NamedTuple):
     shape: tuple[int, ...]
 
 
-def layout(settings: dict[str, int], num_actions: int = 4, game: str = "time") -> list[Part]:
+def layout(settings: dict[str, int], game: str | GameOptions = "time") -> list[Part]:
     """Returns the parts in their order. InvalidInputError: a name is no setting, or no game."""
-    return [Part(*part) for part in observation_layout(settings, num_actions, game)]
+    return [Part(*part) for part in observation_layout(settings, game)]
 
 
 def settings_of(kind: str, settings: dict[str, int]) -> dict[str, int]:

@@ -28,6 +28,7 @@ from mallocgame._core import placement_searches as searches
 from mallocgame._solve import solve
 from mallocgame.bounds.optimal_placement import OptimalMap, optimal_map
 from mallocgame.errors import InvalidInputError
+from mallocgame.games import PriorityGame
 from mallocgame.programs import decode, load_program, named
 
 __all__ = [
@@ -79,7 +80,7 @@ def problem(
         return Placement.of_game(Game(loaded, hardware=hardware), xla_ps)
     plan = solve(loaded, "rent", hardware=hardware, seconds=0).plan if xla is None else xla
     # With fewer candidates a run has its turn later than its map says.
-    played = Game(loaded, hardware=hardware, game="priority", candidates=MAX_CANDIDATES)
+    played = Game(loaded, hardware, PriorityGame(candidates=MAX_CANDIDATES))
     return Placement.of_game(played, xla_ps, plan)
 
 

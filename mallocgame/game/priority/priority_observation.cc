@@ -142,7 +142,19 @@ absl::Span<const Feature> CandidateFeatures() { return kCandidateFeatures; }
 absl::Span<const Feature> PriorityActionFeatures() { return kActionFeatures; }
 absl::Span<const Feature> PriorityScalarFeatures() { return kScalarFeatures; }
 
-PriorityObserver::PriorityObserver(const Game& game, const ObservationOptions& options,
+std::vector<ObservationPart> PriorityGameOptions::Layout(const ObservationOptions& options) const {
+  std::vector<ObservationPart> layout;
+  AddPart("candidates", {candidates + options.neighbours}, kCandidateFeatures, &layout);
+  AddPart("actions", {num_actions()}, kActionFeatures, &layout);
+  AddPart("occupancy", {options.columns(), options.address_cells}, {}, &layout);
+  AddPart("idle", {options.columns(), 2}, {}, &layout);
+  AddPart("demand", {options.columns(), 2}, {}, &layout);
+  AddPart("scalars", {}, kScalarFeatures, &layout);
+  AddPart("action_mask", {num_actions()}, {}, &layout);
+  return layout;
+}
+
+PriorityObserver::PriorityObserver(const PriorityGame& game, const ObservationOptions& options,
                                    std::shared_ptr<const PriceSums> prices)
     : game_(game), tables_(game.priority_tables()), options_(options), prices_(std::move(prices)) {
   const GameTables& tables = game.tables();
@@ -202,7 +214,8 @@ void PriorityObserver::MakeRows() {
   }
 }
 
-void PriorityObserver::Write(const PriorityState& state, float* out, int left_out) const {
+void PriorityObserver::Write(const Position& position, int left_out, float* out) const {
+  const auto& state = static_cast<const PriorityState&>(position);
   const ActionSet legal = state.legal_actions();
   const int actions = game_.num_actions(), columns = options_.columns();
   const Pressure pressure = PressureOf(state);

@@ -18,20 +18,21 @@
 
 namespace mallocgame {
 
+absl::Span<const Feature> CandidateFeatures();
 absl::Span<const Feature> PriorityActionFeatures();
 absl::Span<const Feature> PriorityScalarFeatures();
 inline constexpr int kLegalColumn = 0;  // of PriorityActionFeatures: whether the action is legal
 
 // Immutable: shared by threads.
-class PriorityObserver {
+class PriorityObserver final : public PositionObserver {
  public:
   // Without `prices`, what is about them is 0.
-  PriorityObserver(const Game& game, const ObservationOptions& options,
+  PriorityObserver(const PriorityGame& game, const ObservationOptions& options,
                    std::shared_ptr<const PriceSums> prices);
 
-  // Writes the parts one after the other, as ObservationLayout has them, but leaves out so many
-  // numbers between the candidates and the actions.
-  void Write(const PriorityState& state, float* out, int left_out = 0) const;
+  void Write(const Position& position, float* out) const override { Write(position, 0, out); }
+  // Leaves out so many numbers between the candidates and the actions.
+  void Write(const Position& position, int left_out, float* out) const;
 
  private:
   // Something in equal pieces of the all-main time, one behind the other.
@@ -76,7 +77,7 @@ class PriorityObserver {
     return static_cast<float>(position_[tick] * cells);
   }
 
-  const Game& game_;
+  const PriorityGame& game_;
   const PriorityTables& tables_;
   ObservationOptions options_;
   std::shared_ptr<const PriceSums> prices_;

@@ -20,10 +20,10 @@ const char* ModeName(Mode mode) {
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
-PriorityState::PriorityState(const std::shared_ptr<const Game>& game)
+PriorityState::PriorityState(const std::shared_ptr<const PriorityGame>& game)
     : PriorityState(game, game->priority_tables()) {}
 
-PriorityState::PriorityState(std::shared_ptr<const Game> game, const PriorityTables& tables)
+PriorityState::PriorityState(std::shared_ptr<const PriorityGame> game, const PriorityTables& tables)
     : game_(std::move(game)), tables_(&tables), arrangement_(tables_->arrangement),
       open_(tables_->runs.size() / 64 + 1), due_ps_(game_->program().ticks() + 1),
       stall_of_(tables_->segment_begin.size()), slack_(tables_->segment_begin) {
@@ -199,7 +199,7 @@ void PriorityState::Decide(int action, int64_t compute_ps) {
     UpdateStalls(placed);
     Forget(placed);
   }
-  if (!game_->options().exact_stalls) {
+  if (!tables_->options.exact_stalls) {
     if (IsTerminal()) stall_ = ScheduledStall();
   } else if (places) {
     stall_ = KnownStallWith(action);
@@ -219,7 +219,7 @@ int64_t PriorityState::ScheduledStall() const { return Schedule().Run(arrangemen
 // Else the thread's: games are scheduled at their ends, one after the other.
 CopySchedule& PriorityState::Schedule() const {
   static thread_local CopySchedule schedule;
-  return game_->options().exact_stalls ? *own_schedule_ : schedule;
+  return tables_->options.exact_stalls ? *own_schedule_ : schedule;
 }
 
 PriorityState::Placing PriorityState::PlacingOf(size_t candidate, Mode mode) const {
@@ -246,7 +246,7 @@ int64_t PriorityState::SavingOf(int action) const {
   const auto mode = static_cast<Mode>(action % kActionModes);
   if (mode == Mode::kSkip || mode == Mode::kSplit) return 0;
   const Placing placing = PlacingOf(action / kActionModes, mode);
-  if (game_->options().exact_stalls) return latency_ps() - LatencyWith(action, placing);
+  if (tables_->options.exact_stalls) return latency_ps() - LatencyWith(action, placing);
   const PlannedResidence& planned = *placing.planned;
   const GameTables& tables = tables_->arrangement.tables;
   const auto of = tables_->arrangement.decisions_of(planned.buffer);
@@ -301,9 +301,9 @@ absl::StatusOr<int64_t> PriorityState::Apply(int action) {
   if (TryApply(action)) return before - latency_ps();
   std::string legal;
   for (const int other : legal_actions()) absl::StrAppend(&legal, legal.empty() ? "" : ", ", other);
-  return absl::InvalidArgumentError(absl::StrCat("action ", action, " (", game_->ActionText(action),
-                                                 ") is illegal at decision ", num_decisions(),
-                                                 "; legal: ", legal));
+  return absl::InvalidArgumentError(
+      absl::StrCat("action ", action, " (", game_->ActionToString(action),
+                   ") is illegal at decision ", num_decisions(), "; legal: ", legal));
 }
 
 void PriorityState::Undo() {

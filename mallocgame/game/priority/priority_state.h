@@ -3,7 +3,7 @@
 //
 // What is open are *runs*: accesses of one buffer that follow each other, not decided yet. At first
 // there is one run for each buffer, with all of its accesses. The game shows the most important
-// open runs, GameOptions::candidates of them: by default those that save most for each byte and
+// open runs, PlacingOptions::candidates of them: by default those that save most for each byte and
 // picosecond that they take. An action takes one of them and says how it is served:
 //
 //   Skip     The run's accesses are served from main memory.
@@ -24,7 +24,7 @@
 // in front, each part as early as the channel and the bytes at its place allow (copy_schedule.h).
 // So every game ends in a valid plan. Before, latency_ps() counts as stalls what the channel can't
 // serve in time even if the bytes at each place were free, and the last decision's saving makes up
-// the difference; or with GameOptions::exact_stalls those of the copies scheduled so far.
+// the difference; or with PlacingOptions::exact_stalls those of the copies scheduled so far.
 #ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_STATE_H_
 #define MALLOCGAME_GAME_PRIORITY_PRIORITY_STATE_H_
 
@@ -37,12 +37,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "mallocgame/game/game.h"
 #include "mallocgame/game/mode.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/game/priority/arrangement.h"
 #include "mallocgame/game/priority/channel_slack.h"
 #include "mallocgame/game/priority/copy_schedule.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/game/priority/priority_tables.h"
 #include "mallocgame/game/priority/profile.h"
 #include "mallocgame/plan/plan.h"
@@ -57,10 +57,10 @@ inline int PriorityAction(int candidate, Mode mode) {
 
 class PriorityState final : public Position {
  public:
-  explicit PriorityState(const std::shared_ptr<const Game>& game);
+  explicit PriorityState(const std::shared_ptr<const PriorityGame>& game);
   // The same with the runs in another order: `tables`, made of the game's own, must outlive the
   // state and its copies. Such a game has no log: its actions mean something in its order only.
-  PriorityState(std::shared_ptr<const Game> game, const PriorityTables& tables);
+  PriorityState(std::shared_ptr<const PriorityGame> game, const PriorityTables& tables);
 
   std::unique_ptr<Position> Clone() const override {
     return std::make_unique<PriorityState>(*this);
@@ -68,7 +68,7 @@ class PriorityState final : public Position {
   void CopyFrom(const Position& other) override {
     *this = static_cast<const PriorityState&>(other);
   }
-  const Game& game() const override { return *game_; }
+  const PriorityGame& game() const override { return static_cast<const PriorityGame&>(*game_); }
   const std::shared_ptr<const Game>& shared_game() const override { return game_; }
   bool IsTerminal() const override { return candidates_[0] < 0; }
   ActionSet legal_actions() const override;
@@ -79,6 +79,10 @@ class PriorityState final : public Position {
   int64_t latency_ps() const override { return arrangement_.compute_ps() + stall_ps(); }
   Plan ToPlan() const override;
   std::string ToString() const override;
+  std::vector<AccessRun> AskedAbout() const override;
+  void Decide(const Intent& intent) override;
+  Mode DecidedMode(int i) const override { return decided_[i].mode; }
+  int32_t DecidedSegment(int i) const override { return decided_[i].run; }
 
   // Apply, for a caller that tries actions in turn: false if the action is illegal. Takes less time
   // than to ask for the legal actions before.
@@ -91,7 +95,7 @@ class PriorityState final : public Position {
   // The candidates now, the most important first, as indices into PriorityTables::runs; -1: fewer
   // are open.
   absl::Span<const int32_t> candidates() const {
-    return absl::MakeConstSpan(candidates_).subspan(0, game_->options().candidates);
+    return absl::MakeConstSpan(candidates_).subspan(0, tables_->options.candidates);
   }
   // What the decisions so far were about.
   struct Decided {

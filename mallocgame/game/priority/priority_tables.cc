@@ -25,7 +25,8 @@ double Power(double x, double weight) { return weight == 1 ? x : std::pow(x, wei
 
 }  // namespace
 
-PriorityTables::PriorityTables(const Game& game) : arrangement(game) {
+PriorityTables::PriorityTables(const PriorityGame& game)
+    : options(game.options()), arrangement(game) {
   const GameTables& tables = arrangement.tables;
   const Program& program = arrangement.program;
   for (Tick t = 0; t < program.ticks(); ++t) {
@@ -86,7 +87,6 @@ void PriorityTables::Describe(Run& run) const {
   // A short residence is held while its bytes come, too.
   int64_t held_ps = all_main[end] - all_main[from];
   if (run.placeable && run.planned.fetched) held_ps += copy_ps;
-  const GameOptions& options = arrangement.game.options();
   run.importance =
       static_cast<double>(run.saving_ps) /
       (Power(static_cast<double>(tables.buffers[run.buffer].size_bytes), options.bytes_weight) *

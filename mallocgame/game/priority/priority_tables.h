@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "mallocgame/game/game.h"
 #include "mallocgame/game/priority/arrangement.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/game/priority/profile.h"
 
 namespace mallocgame {
@@ -41,7 +41,8 @@ struct Run {
 };
 
 struct PriorityTables {
-  explicit PriorityTables(const Game& game);
+  // `game` must outlive them.
+  explicit PriorityTables(const PriorityGame& game);
   // The same runs in another order: `importance` has a number for each, by its id.
   PriorityTables(const PriorityTables& tables, absl::Span<const float> importance);
 
@@ -52,6 +53,7 @@ struct PriorityTables {
            static_cast<double>(std::max<int64_t>(1, arrangement.game.all_main_ps()));
   }
 
+  const PriorityGameOptions& options;
   ArrangementTables arrangement;
   std::vector<Run> runs;       // by falling importance
   std::vector<int32_t> roots;  // the longest run of each buffer

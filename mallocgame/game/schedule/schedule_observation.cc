@@ -67,13 +67,21 @@ std::vector<Feature> AllScalars() {
 
 }  // namespace
 
-absl::Span<const Feature> UnitFeatures() { return kUnitFeatures; }
-absl::Span<const Feature> ScheduleScalarFeatures() {
-  static const std::vector<Feature>& all = *new std::vector<Feature>(AllScalars());
-  return all;
+std::vector<ObservationPart> ScheduleGameOptions::Layout(const ObservationOptions& options) const {
+  static const std::vector<Feature>& scalars = *new std::vector<Feature>(AllScalars());
+  std::vector<ObservationPart> layout;
+  AddPart("units", {kReadyShown}, kUnitFeatures, &layout);
+  AddPart("candidates", {candidates + options.neighbours}, CandidateFeatures(), &layout);
+  AddPart("actions", {num_actions()}, PriorityActionFeatures(), &layout);
+  AddPart("occupancy", {options.columns(), options.address_cells}, {}, &layout);
+  AddPart("idle", {options.columns(), 2}, {}, &layout);
+  AddPart("demand", {options.columns(), 2}, {}, &layout);
+  AddPart("scalars", {}, scalars, &layout);
+  AddPart("action_mask", {num_actions()}, {}, &layout);
+  return layout;
 }
 
-ScheduleObserver::ScheduleObserver(const Game& game, const ObservationOptions& options)
+ScheduleObserver::ScheduleObserver(const ScheduleGame& game, const ObservationOptions& options)
     : game_(game), tables_(game.schedule_tables()), options_(options) {
   const int placing = game.num_actions() - kOrderingActions;
   const auto columns = [](absl::Span<const Feature> features) {
@@ -111,7 +119,8 @@ void ScheduleObserver::MakeRows() {
   }
 }
 
-void ScheduleObserver::Write(const ScheduleState& state, float* out) const {
+void ScheduleObserver::Write(const Position& position, float* out) const {
+  const auto& state = static_cast<const ScheduleState&>(position);
   const int actions = game_.num_actions(),
             action_columns = static_cast<int>(PriorityActionFeatures().size());
   WriteUnits(state, out);
@@ -120,7 +129,7 @@ void ScheduleObserver::Write(const ScheduleState& state, float* out) const {
   std::fill(out + candidate_numbers_, out + candidate_numbers_ + ordering, 0.0F);
   const ActionSet legal = state.legal_actions();
   if (const PriorityState* const placement = state.placement(); placement != nullptr) {
-    state.ordered().ObserverOf(options_).Write(*placement, out, ordering);
+    state.ordered().ObserverOf(options_).Write(*placement, ordering, out);
   } else {
     std::fill(out, out + placement_numbers_ + ordering, 0.0F);
     for (const int action : legal)

@@ -14,22 +14,19 @@
 
 namespace mallocgame {
 
-absl::Span<const Feature> ScheduleScalarFeatures();
-
 // Immutable: shared by threads.
-class ScheduleObserver {
+class ScheduleObserver final : public PositionObserver {
  public:
-  ScheduleObserver(const Game& game, const ObservationOptions& options);
+  ScheduleObserver(const ScheduleGame& game, const ObservationOptions& options);
 
-  // Writes the parts one after the other, as ObservationLayout has them.
-  void Write(const ScheduleState& state, float* out) const;
+  void Write(const Position& position, float* out) const override;
 
  private:
   void MakeRows();
   void WriteUnits(const ScheduleState& state, float* out) const;
   void WriteScalars(const ScheduleState& state, float* out) const;
 
-  const Game& game_;
+  const ScheduleGame& game_;
   const ScheduleTables& tables_;
   ObservationOptions options_;
   int candidate_numbers_, placement_numbers_;  // of the priority game: candidates; all but the mask

@@ -9,7 +9,7 @@
 
 namespace mallocgame {
 
-ScheduleState::ScheduleState(const std::shared_ptr<const Game>& game)
+ScheduleState::ScheduleState(const std::shared_ptr<const ScheduleGame>& game)
     : game_(game), tables_(&game->schedule_tables()), order_(*tables_) {
   Look();
 }
@@ -108,7 +108,7 @@ absl::StatusOr<int64_t> ScheduleState::Apply(int action) {
     for (const int other : legal_actions())
       absl::StrAppend(&legal, legal.empty() ? "" : ", ", other);
     return absl::InvalidArgumentError(
-        absl::StrCat("action ", action, " (", game_->ActionText(action),
+        absl::StrCat("action ", action, " (", game_->ActionToString(action),
                      ") is illegal at decision ", num_decisions(), "; legal: ", legal));
   }
   marks_.push_back({order_.mark(), page_});
@@ -149,6 +149,21 @@ int64_t ScheduleState::latency_ps() const {
   return placement_ ? placement_->latency_ps() : game_->all_main_ps();
 }
 
+void ScheduleState::Decide(const Intent& /*intent*/) {
+  if (!placement_) {
+    MG_CHECK(Apply(0).ok());
+  } else {
+    const Intent open = ordered_->game->OpenIntent();
+    Place([&](PriorityState& placement) { placement.Decide(open); });
+  }
+}
+
+void ScheduleState::PlayOn(const Intent& intent) {
+  while (!placement_) Decide(intent);
+  const Intent open = ordered_->game->OpenIntent();
+  Place([&](PriorityState& placement) { placement.Position::PlayOn(open); });
+}
+
 std::vector<Tick> ScheduleState::CompletedOrder() const {
   PartialOrder completed = order_;
   completed.Complete();
@@ -164,7 +179,7 @@ std::vector<Tick> ScheduleState::InstructionOrder() const {
 }
 
 Plan ScheduleState::ToPlan() const {
-  return placement_ ? placement_->ToPlan() : PlannedGame()->Start()->ToPlan();
+  return placement_ ? placement_->ToPlan() : PlannedGame()->NewInitialPosition()->ToPlan();
 }
 
 std::string ScheduleState::ToString() const {

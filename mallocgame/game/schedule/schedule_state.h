@@ -30,23 +30,18 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "mallocgame/game/game.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/schedule/partial_order.h"
+#include "mallocgame/game/schedule/schedule_game.h"
 #include "mallocgame/game/schedule/schedule_tables.h"
 #include "mallocgame/plan/plan.h"
 
 namespace mallocgame {
 
-inline constexpr int kReadyShown = 16;
-// The actions: Take of each unit that is shown, Next, and the priority game's.
-inline constexpr int kNextUnits = kReadyShown;
-inline constexpr int kOrderingActions = kReadyShown + 1;
-
 class ScheduleState final : public Position {
  public:
-  explicit ScheduleState(const std::shared_ptr<const Game>& game);
+  explicit ScheduleState(const std::shared_ptr<const ScheduleGame>& game);
 
   std::unique_ptr<Position> Clone() const override {
     return std::make_unique<ScheduleState>(*this);
@@ -54,7 +49,7 @@ class ScheduleState final : public Position {
   void CopyFrom(const Position& other) override {
     *this = static_cast<const ScheduleState&>(other);
   }
-  const Game& game() const override { return *game_; }
+  const ScheduleGame& game() const override { return static_cast<const ScheduleGame&>(*game_); }
   const std::shared_ptr<const Game>& shared_game() const override { return game_; }
   bool IsTerminal() const override { return placement_ && placement_->IsTerminal(); }
   ActionSet legal_actions() const override;
@@ -67,6 +62,13 @@ class ScheduleState final : public Position {
   std::shared_ptr<const Game> PlannedGame() const override;
   std::vector<Tick> InstructionOrder() const override;
   std::string ToString() const override;
+  std::vector<AccessRun> AskedAbout() const override {
+    return placement_ ? placement_->AskedAbout() : std::vector<AccessRun>();
+  }
+  void Decide(const Intent& intent) override;
+  void PlayOn(const Intent& intent) override;
+  Mode DecidedMode(int /*i*/) const override { return Mode::kOpen; }
+  int32_t DecidedSegment(int /*i*/) const override { return -1; }
 
   // Where the order is decided: null, and then the position of the priority game.
   const PriorityState* placement() const { return placement_ ? &*placement_ : nullptr; }

@@ -30,11 +30,11 @@ bool IsOwn(absl::Span<const Tick> order) { return std::is_sorted(order.begin(), 
 
 }  // namespace
 
-OrderedGame::OrderedGame(std::vector<Tick> own_order, std::shared_ptr<const Game> own_game)
+OrderedGame::OrderedGame(std::vector<Tick> own_order, std::shared_ptr<const PriorityGame> own_game)
     : order(std::move(own_order)), game(std::move(own_game)), own(true),
       own_access(Numbers(game->program().accesses().size())) {}
 
-OrderedGame::OrderedGame(std::vector<Tick> in_order, std::shared_ptr<const Game> at_order,
+OrderedGame::OrderedGame(std::vector<Tick> in_order, std::shared_ptr<const PriorityGame> at_order,
                          const ReorderedProgram& made)
     : order(std::move(in_order)), game(std::move(at_order)), own(false),
       own_access(Inverse(made.access_of)) {}
@@ -51,7 +51,8 @@ const PriorityObserver& OrderedGame::ObserverOf(const ObservationOptions& option
   return *observers_.back().observer;
 }
 
-ScheduleTables::ScheduleTables(const Game& game, std::shared_ptr<const Game> placement_game)
+ScheduleTables::ScheduleTables(const Game& game, std::shared_ptr<const PriorityGame> placement_game,
+                               int64_t main_bytes)
     : units(game.shared_program()), placement(std::move(placement_game)) {
   const Program& program = game.program();
   own = std::make_shared<const OrderedGame>(units.TicksOf(units.ProgramOrder()), placement);
@@ -61,7 +62,6 @@ ScheduleTables::ScheduleTables(const Game& game, std::shared_ptr<const Game> pla
   FindUses(program);
   DescribeUnits(game);
   const MainMemory needed = MainMemoryOf(program);
-  const int64_t main_bytes = game.options().main_bytes;
   limit_bytes = main_bytes > 0 ? main_bytes - needed.fixed_bytes : needed.packed_bytes;
   sure_bytes = limit_bytes - (needed.packed_bytes - needed.live_bytes);
 }
@@ -240,7 +240,8 @@ std::shared_ptr<const OrderedGame> ScheduleTables::GameAt(std::vector<Tick> orde
     }
   }
   const ReorderedProgram made = ReorderedLegally(units.program(), order);
-  std::shared_ptr<const Game> game = placement->Reordered(made.program, order, made.access_of);
+  std::shared_ptr<const PriorityGame> game =
+      placement->InOrder(made.program, order, made.access_of);
   auto ordered = std::make_shared<const OrderedGame>(std::move(order), std::move(game), made);
   const std::lock_guard lock(mutex_);
   remembered_[next_++ % kRememberedOrders] = ordered;

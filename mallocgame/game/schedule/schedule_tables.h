@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/observation.h"
+#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/schedule/instruction_order.h"
 #include "mallocgame/schedule/units.h"
 
@@ -22,8 +23,8 @@ class PriorityObserver;
 // A game of placement at one order of instructions. Shared by threads.
 struct OrderedGame {
   // The program's own order.
-  OrderedGame(std::vector<Tick> own_order, std::shared_ptr<const Game> own_game);
-  OrderedGame(std::vector<Tick> in_order, std::shared_ptr<const Game> at_order,
+  OrderedGame(std::vector<Tick> own_order, std::shared_ptr<const PriorityGame> own_game);
+  OrderedGame(std::vector<Tick> in_order, std::shared_ptr<const PriorityGame> at_order,
               const ReorderedProgram& made);
   ~OrderedGame();
 
@@ -31,7 +32,7 @@ struct OrderedGame {
   const PriorityObserver& ObserverOf(const ObservationOptions& options) const;
 
   const std::vector<Tick> order;  // for each tick its tick in the schedule game's program
-  const std::shared_ptr<const Game> game;
+  const std::shared_ptr<const PriorityGame> game;
   const bool own;                         // it is the program's own order
   const std::vector<int32_t> own_access;  // by access of the game's program: the program's own
 
@@ -72,8 +73,10 @@ struct GameUnit {
 };
 
 struct ScheduleTables {
-  // `placement` is the priority game of the same program, hardware and options.
-  ScheduleTables(const Game& game, std::shared_ptr<const Game> placement);
+  // `placement` is the priority game of the same program, hardware and options; an order may need
+  // so much main memory at most, 0: as much as the program's own.
+  ScheduleTables(const Game& game, std::shared_ptr<const PriorityGame> placement,
+                 int64_t main_bytes);
 
   // The game at an order of the units, which must be one: made anew, or of those asked for last.
   std::shared_ptr<const OrderedGame> GameAt(std::vector<Tick> order) const;
@@ -81,8 +84,8 @@ struct ScheduleTables {
   int64_t PackedBytes(absl::Span<const Tick> order) const;
 
   ScheduleUnits units;
-  std::shared_ptr<const Game> placement;   // the priority game at the program's own order
-  std::shared_ptr<const OrderedGame> own;  // the same
+  std::shared_ptr<const PriorityGame> placement;  // the priority game at the program's own order
+  std::shared_ptr<const OrderedGame> own;         // the same
   std::vector<GameUnit> all;
   std::vector<int32_t> first_unit;  // by region, and the number of units
   std::vector<uint8_t> decided;     // by region: it, or one inside, has a choice

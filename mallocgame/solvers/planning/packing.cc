@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "mallocgame/base/error.h"
-#include "mallocgame/search/decoder.h"
+#include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/starts.h"
 #include "mallocgame/solvers/pipeline.h"
@@ -27,10 +27,10 @@ absl::StatusOr<SolveResult> PackingStart(const Game& game, const Prices* prices,
   if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
   const FoundPlan followed = {.plan = start.plan};
   const GameStart order =
-      PriorityStarts(game, &followed, budget.deadline().Share(kPriorityShare))[0];
+      PriorityStarts(*PriorityGameOf(game), &followed, budget.deadline().Share(kPriorityShare))[0];
   if (order.latency_ps >= start.report.latency_ps) return start;
   PriorityState end(order.game);
-  PlayOn(end, order.intent);
+  end.PlayOn(order.intent);
   return JudgePlan(game, end.ToPlan());
 }
 

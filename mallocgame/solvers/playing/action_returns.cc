@@ -6,8 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/state.h"
-#include "mallocgame/search/decoder.h"
+#include "mallocgame/game/time/state.h"
 #include "mallocgame/solvers/playing/rent.h"
 
 namespace mallocgame {
@@ -35,18 +34,18 @@ std::vector<double> ReturnsOf(Position& position, const PlayOn& play_on) {
 absl::StatusOr<std::vector<double>> ActionReturns(Position& position, const Prices* prices) {
   const Game& game = position.game();
   if (prices == nullptr) {
-    const Intent open = OpenIntent(game);
-    return ReturnsOf(position, [&] { PlayOn(position, open); });
+    const Intent open = game.OpenIntent();
+    return ReturnsOf(position, [&] { position.PlayOn(open); });
   }
-  if (game.options().kind != GameKind::kTime) {
+  auto* const state = dynamic_cast<State*>(&position);
+  if (state == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("action_returns: found prices with the ", GameKindName(game.options().kind),
+        absl::StrCat("action_returns: found prices with the ", game.options().game(),
                      " game, allowed: none; rent plays the time game only"));
   }
-  auto& state = static_cast<State&>(position);
   MG_RETURN_IF_ERROR(ValidatePrices(game.program(), *prices));
   const Rent rent(*prices);
-  return ReturnsOf(state, [&] { PlayRentFrom(state, rent); });
+  return ReturnsOf(*state, [&] { PlayRentFrom(*state, rent); });
 }
 
 }  // namespace mallocgame

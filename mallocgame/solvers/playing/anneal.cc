@@ -73,10 +73,11 @@ void AnnealOn(GameStart& best, Budget& budget, Rng& rng) {
 
 }  // namespace
 
-bool PlayAnneal(const Game& game, Budget& budget) {
+bool PlayAnneal(const Game& given, Budget& budget) {
+  const std::shared_ptr<const PriorityGame> game = PriorityGameOf(given);
   Rng rng(budget.seed(), 5);
   // The more candidates a game shows, the more orders can be played.
-  const std::shared_ptr<const Game> shown = GameToSearch(game);
+  const std::shared_ptr<const PriorityGame> shown = GameToSearch(*game);
   std::vector<GameStart> starts = StartsWithin(*shown, budget, kTrying / 4, kTrying / 2);
   KeepBest(*shown, budget.limited() ? kTriedStarts : 1, starts);
   const double begin = budget.Progress();

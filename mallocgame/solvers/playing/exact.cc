@@ -115,7 +115,7 @@ class BranchAndBound {
 
 ExactOutcome PlayExact(const Game& game, Budget& budget) {
   BranchAndBound search(game, budget);
-  const bool finished = search.Run(game.InitialState());
+  const bool finished = search.Run(State(game));
   return {.optimal = finished || search.open() >= search.best(),
           .bound_ps = std::min(search.best(), search.open())};
 }

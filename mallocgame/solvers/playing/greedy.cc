@@ -2,14 +2,13 @@
 
 #include <memory>
 
-#include "mallocgame/search/decoder.h"
 #include "mallocgame/solvers/playing/players.h"
 
 namespace mallocgame {
 
 bool PlayGreedy(const Game& game, Budget& budget) {
-  const std::unique_ptr<Position> position = game.Start();
-  PlayOn(*position, OpenIntent(game));
+  const std::unique_ptr<Position> position = game.NewInitialPosition();
+  position->PlayOn(game.OpenIntent());
   budget.Finished(*position);
   return true;
 }

@@ -76,8 +76,8 @@ FoundPlan StartingPlan(const Game& game, const Deadline& deadline) {
   return ruled;
 }
 
-std::vector<GameStart> StartsWithin(const Game& game, const Budget& budget, double plan_share,
-                                    double starts_share) {
+std::vector<GameStart> StartsWithin(const PriorityGame& game, const Budget& budget,
+                                    double plan_share, double starts_share) {
   std::optional<FoundPlan> first;
   if (!budget.HasFewGames()) first = StartingPlan(game, budget.deadline().Share(plan_share));
   return PriorityStarts(game, first ? &*first : nullptr, budget.deadline().Share(starts_share));

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "mallocgame/base/deadline.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/state.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/search/starts.h"
 #include "mallocgame/solvers/budget.h"
@@ -51,8 +51,8 @@ absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveL
 FoundPlan StartingPlan(const Game& game, const Deadline& deadline);
 // The starts of a search with `budget` (PriorityStarts), which follow StartingPlan unless there are
 // too few games for that. Each of the two has its share of the time that is left.
-std::vector<GameStart> StartsWithin(const Game& game, const Budget& budget, double plan_share,
-                                    double starts_share);
+std::vector<GameStart> StartsWithin(const PriorityGame& game, const Budget& budget,
+                                    double plan_share, double starts_share);
 
 }  // namespace mallocgame
 

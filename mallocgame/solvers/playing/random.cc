@@ -9,7 +9,7 @@
 namespace mallocgame {
 
 bool PlayRandom(const Game& game, Budget& budget) {
-  const std::unique_ptr<Position> start = game.Start();
+  const std::unique_ptr<Position> start = game.NewInitialPosition();
   const std::unique_ptr<Position> position = start->Clone();
   do {
     Rng rng(budget.seed(), static_cast<uint64_t>(budget.evaluations()));

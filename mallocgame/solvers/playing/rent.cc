@@ -1,4 +1,5 @@
 #include "mallocgame/solvers/playing/rent.h"
+#include "mallocgame/game/time/time_decoder.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,6 @@
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/search/game_variants.h"
-#include "mallocgame/search/greedy.h"
 #include "mallocgame/solvers/playing/players.h"
 
 namespace mallocgame {
@@ -55,7 +55,7 @@ class Trials {
 
   // Plays a game; false if that is to be the last.
   bool Play(const Game& game, Prices prices) {
-    State state = game.InitialState();
+    State state(game);
     PlayRentFrom(state, Rent(prices));
     const auto slower = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
       return trial.latency_ps > state.latency_ps();

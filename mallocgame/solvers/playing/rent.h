@@ -9,7 +9,7 @@
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/game/prices.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/state.h"
 
 namespace mallocgame {
 
@@ -26,8 +26,8 @@ class Rent {
   PriceSums prices_;
 };
 
-// The most profitable action (search/greedy.h) by `rent`. The state must not be terminal; it comes
-// back unchanged.
+// The most profitable action (game/time/time_decoder.h) by `rent`. The state must not be terminal;
+// it comes back unchanged.
 Action RentAction(State& state, const Rent& rent);
 // Plays `state` to the end by that rule.
 void PlayRentFrom(State& state, const Rent& rent);

@@ -41,13 +41,27 @@ Mode BestMode(const PriorityState& state, const PriorityRule& rule) {
 }
 
 // As `game`, but a priority game of one candidate that asks about small buffers too.
-std::shared_ptr<const Game> RuleGameOf(const Game& game) {
-  GameOptions options = game.options();
-  options.kind = GameKind::kPriority;
+std::shared_ptr<const PriorityGame> RuleGameOf(const Game& game) {
+  PriorityGameOptions options = PriorityOptionsOf(game);
   options.candidates = 1;
   options.exact_stalls = false;  // The rules weigh the lower bound.
   options.min_buffer_bytes = std::min(options.min_buffer_bytes, kSmallBufferBytes);
-  return GameWith(game, options);
+  return PriorityGameWith(game, options);
+}
+
+// As ReadGame, of a state that has the runs in an order of its own.
+Intent Decided(const PriorityState& state) {
+  const ArrangementTables& tables = state.tables().arrangement;
+  Intent decided;
+  for (const PriorityState::Decided& one : state.decided()) {
+    const Run& run = state.tables().runs[one.run];
+    Segment& segment = decided.emplace_back();
+    segment.first = tables.decision(run.buffer, run.first).access;
+    segment.last = tables.decision(run.buffer, run.last).access;
+    segment.mode = one.mode;
+    segment.rank = static_cast<double>(decided.size() - 1);
+  }
+  return decided;
 }
 
 bool IsPlacing(Mode mode) {
@@ -98,13 +112,13 @@ RuledEnd RuleGame::PlayInOrder(absl::Span<const float> importance, absl::Span<co
   end.latency_ps = state.latency_ps();
   end.modes.assign(tables.runs.size(), Mode::kOpen);
   for (int i = 0; i < state.num_decisions(); ++i)
-    end.modes[tables.runs[DecidedSegment(state, i)].id] = DecidedMode(state, i);
+    end.modes[tables.runs[state.DecidedSegment(i)].id] = state.DecidedMode(i);
   if (best != nullptr) {
     ++best->evaluations;
     if (end.latency_ps < best->latency_ps) {
       best->latency_ps = end.latency_ps;
       best->plan = state.ToPlan();
-      best->decided = ReadGame(state);
+      best->decided = Decided(state);
     }
   }
   return end;

@@ -53,7 +53,7 @@ class RuleGame {
   RuledEnd PlayInOrder(absl::Span<const float> importance, absl::Span<const Mode> wanted,
                        const PriorityRule& rule, FoundPlan* best) const;
 
-  std::shared_ptr<const Game> game_;
+  std::shared_ptr<const PriorityGame> game_;
   RunGraph graph_;
 };
 

@@ -64,7 +64,7 @@ TEST_CASE("a pooling keeps its share of the nodes, those of the highest scores, 
 TEST_CASE("a critic reads each map by itself, and its slope says what a change of the map does") {
   const bool order = GENERATE(false, true);  // there it reads what a map wants of memory, too
   const ProblemGraph graph = MakeProblemGraph(
-      order ? **PlacementProblem::Create(TinyGame(5, GameKind::kPriority)) : *TinyProblem(3, 12));
+      order ? **PlacementProblem::Create(TinyGame(5, "priority")) : *TinyProblem(3, 12));
   const GraphTensors tensors(graph);
   REQUIRE(tensors.alive.defined() == order);
   CriticModule critic(TinyConfig(), graph.features, graph.levels, graph.wanted());

@@ -203,7 +203,7 @@ TEST_CASE("several problems take turns, and share the networks") {
   REQUIRE(!Trainer::Load({problems[0], problems[2], problems[1]}, saved, 1).ok());
   REQUIRE(!Trainer::Load({problems[0]}, saved, 1).ok());
   REQUIRE(absl::IsInvalidArgument(Trainer::Create({}, TinyConfig(), 1, 1).status()));
-  for (const GameKind kind : {GameKind::kTime, GameKind::kPriority}) {
+  for (const std::string kind : {"time", "priority"}) {
     const Problems mixed = {problems[0], *PlacementProblem::Create(TinyGame(5, kind))};
     REQUIRE(absl::IsInvalidArgument(Trainer::Create(mixed, TinyConfig(), 1, 1).status()));
   }
@@ -294,7 +294,7 @@ TEST_CASE("on a game the first map has everything in fast memory") {
 
 TEST_CASE(
     "on a priority game it learns how runs are served, with the same bytes from a checkpoint") {
-  const auto problem = *PlacementProblem::Create(TinyGame(5, GameKind::kPriority));
+  const auto problem = *PlacementProblem::Create(TinyGame(5, "priority"));
   const auto trainer = Make(problem, TinyConfig());
   const int64_t first_ps = Steps(*trainer, 1).best_ps;
   REQUIRE(first_ps <= problem->Evaluate(problem->baseline_map())->latency_ps);
@@ -315,8 +315,8 @@ TEST_CASE(
   }
   // Agents place other priority games, and nothing else.
   const auto agent = *Agent::Load(*trainer->Save());
-  REQUIRE(agent->kind() == GameKind::kPriority);
-  const auto other = *PlacementProblem::Create(TinyGame(6, GameKind::kPriority));
+  REQUIRE(agent->game() == "priority");
+  const auto other = *PlacementProblem::Create(TinyGame(6, "priority"));
   REQUIRE(agent->Place(*other, 3, 1)->evaluations == 2 + 2 * 3);
   REQUIRE(absl::IsInvalidArgument(agent->Solve({TinyGame(5)}, {}).status()));
 }
@@ -414,7 +414,7 @@ TEST_CASE(
       EgrlSolver(),
       {"egrl", [&](const SolveProblem& p, const SolveLimits& l) { return agent->Solve(p, l); }}};
   const auto priority_trainer =
-      Make(*PlacementProblem::Create(TinyGame(5, GameKind::kPriority)), TinyConfig());
+      Make(*PlacementProblem::Create(TinyGame(5, "priority")), TinyConfig());
   Steps(*priority_trainer, 4);
   const auto priority_agent = *Agent::Load(*priority_trainer->Save());
   const std::vector<NamedSolver> priority_solvers = {
@@ -422,11 +422,11 @@ TEST_CASE(
       {"egrl",
        [&](const SolveProblem& p, const SolveLimits& l) { return priority_agent->Solve(p, l); },
        0,
-       {GameKind::kPriority}}};
-  const auto kind = GENERATE(GameKind::kTime, GameKind::kPriority);
+       {"priority"}}};
+  const auto kind = GENERATE(as<std::string>(), "time", "priority");
   for (uint64_t seed : {5, 21, 22}) {
     const auto game = TinyGame(seed, kind);
-    for (const NamedSolver& solver : kind == GameKind::kTime ? solvers : priority_solvers) {
+    for (const NamedSolver& solver : kind == "time" ? solvers : priority_solvers) {
       SolveLimits limits;
       limits.seconds = 0;
       limits.evaluations = 60;

@@ -15,6 +15,7 @@
 #include "tests/agents/training/settings_checks.h"
 #include "tests/agents/training/trainer_checks.h"
 #include "tests/catch.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame::egrl {
@@ -60,13 +61,10 @@ inline std::shared_ptr<const PlacementProblem> TinyProblem(uint64_t seed, int in
 }
 
 // A random game of twelve instructions, one loop among them.
-inline std::shared_ptr<const Game> TinyGame(uint64_t seed, GameKind kind = GameKind::kTime) {
+inline std::shared_ptr<const Game> TinyGame(uint64_t seed, const std::string& kind = "time") {
   Rng rng(seed);
   const auto program = testing::RandomProgram(rng, {.instructions = 12, .loops = 1, .branches = 0});
-  GameOptions options;
-  options.kind = kind;
-  options.min_buffer_bytes = 0;
-  return *Game::Create(program, testing::TestHardware(12), options);
+  return *Game::Create(program, testing::TestHardware(12), *testing::OptionsOf(kind));
 }
 
 // The least latency of all maps that fit.

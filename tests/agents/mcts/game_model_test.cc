@@ -10,6 +10,7 @@
 
 #include "agents/mcts/search.h"
 #include "agents/mcts/tree.h"
+#include "mallocgame/game/time/time_game.h"
 #include "tests/agents/mcts/tiny_game.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"
@@ -49,7 +50,7 @@ std::vector<std::unique_ptr<Position>> Clones(
 std::vector<std::unique_ptr<Position>> StartsOf(
     std::initializer_list<std::shared_ptr<const Game>> games) {
   std::vector<std::unique_ptr<Position>> starts;
-  for (const auto& game : games) starts.push_back(game->Start());
+  for (const auto& game : games) starts.push_back(game->NewInitialPosition());
   return starts;
 }
 
@@ -77,11 +78,11 @@ void CheckAgainstPlay(const Tree& tree, const Position& root) {
 }
 
 TEST_CASE("nodes of the tree are the positions of the game, with any number of threads") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kPriority);
+  const std::string kind = GENERATE(as<std::string>(), "time", "priority");
   Rng rng(4);
   std::vector<std::unique_ptr<Position>> starts;
   while (starts.size() < 5) {
-    std::unique_ptr<Position> start = TinyGame(rng, 12, kind)->Start();
+    std::unique_ptr<Position> start = TinyGame(rng, 12, kind)->NewInitialPosition();
     if (!start->IsTerminal()) starts.push_back(std::move(start));
   }
   const int actions = starts[0]->game().num_actions();
@@ -139,7 +140,7 @@ TEST_CASE("enough simulations find the best play of a tiny game, without any kno
   int games = 0;
   while (games < 15) {
     const auto game = TinyGame(rng, 4);
-    State state = game->InitialState();
+    State state(game);
     if (state.IsTerminal() || game->max_decisions() > 9) continue;
     ++games;
     const int64_t best = mallocgame::testing::BestLatency(state);
@@ -164,7 +165,8 @@ TEST_CASE("enough simulations find the best play of a tiny game, without any kno
 TEST_CASE("roots of unlike games and bad thread counts are refused") {
   Rng rng(2);
   const auto game = TinyGame(rng, 8);
-  GameOptions options = game->options();
+  TimeGameOptions options;
+  options.TakeOver(game->options());
   options.paper_actions = true;
   const auto paper = *Game::Create(game->shared_program(), game->hardware(), options);
   Blank blank;

@@ -7,6 +7,7 @@
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
 #include "tests/support/dependences.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame::mcts {
@@ -14,14 +15,12 @@ namespace mallocgame::mcts {
 // Draws a program with one loop, and a fast memory that holds only a part of it. The game asks
 // about every buffer.
 inline std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions,
-                                            GameKind kind = GameKind::kTime) {
-  GameOptions options;
-  options.kind = kind;
-  options.min_buffer_bytes = 0;
+                                            const std::string& kind = "time") {
   auto program = mallocgame::testing::RandomProgram(
       rng, {.instructions = instructions, .loops = 1, .branches = 0});
-  if (kind == GameKind::kSchedule) program = mallocgame::testing::WithDependences(*program);
-  return *Game::Create(program, mallocgame::testing::TestHardware(6 + rng.Below(12)), options);
+  if (kind == "schedule") program = mallocgame::testing::WithDependences(*program);
+  return *Game::Create(program, mallocgame::testing::TestHardware(6 + rng.Below(12)),
+                       *mallocgame::testing::OptionsOf(kind));
 }
 
 }  // namespace mallocgame::mcts

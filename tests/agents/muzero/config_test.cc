@@ -2,7 +2,9 @@
 #include "agents/muzero/config.h"
 
 #include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/schedule/schedule_game.h"
 #include "mallocgame/game/schedule/schedule_state.h"
+#include "mallocgame/game/time/time_game.h"
 #include "tests/agents/training/settings_checks.h"
 #include "tests/catch.h"
 
@@ -26,20 +28,21 @@ TEST_CASE("settings read back from their text") {
 
 TEST_CASE("the settings say which game is played, and so how many actions there are") {
   Config config;
-  REQUIRE(config.kind() == GameKind::kPriority);
+  REQUIRE(config.game == "priority");
   REQUIRE(Set(config, "game", "time").ok());
-  REQUIRE(config.kind() == GameKind::kTime);
-  REQUIRE(NumActions(config.game_options()) == kActions);
+  REQUIRE(config.game == "time");
+  REQUIRE(config.game_options()->num_actions() == kActions);
   REQUIRE(Set(config, "game", "priority").ok());
   REQUIRE(Set(config, "candidates", "3").ok());
-  REQUIRE(config.kind() == GameKind::kPriority);
-  REQUIRE(NumActions(config.game_options()) == 3 * kActionModes);
+  REQUIRE(config.game == "priority");
+  REQUIRE(config.game_options()->num_actions() == 3 * kActionModes);
   REQUIRE(Set(config, "game", "schedule").ok());
-  REQUIRE(config.kind() == GameKind::kSchedule);
-  REQUIRE(NumActions(config.game_options()) == kOrderingActions + 3 * kActionModes);
+  REQUIRE(config.game == "schedule");
+  REQUIRE(config.game_options()->num_actions() == kOrderingActions + 3 * kActionModes);
   // It shows fewer candidates, as it has other actions too.
   REQUIRE(Set(config, "candidates", "51").ok());
-  REQUIRE(config.game_options().candidates == kMaxScheduleCandidates);
+  REQUIRE(config.game_options()->num_actions() ==
+          kOrderingActions + kMaxScheduleCandidates * kActionModes);
   REQUIRE(Refusal<Config>("game", "chess") ==
           "muzero: setting game: found 'chess', allowed: time, priority, schedule");
 }

@@ -105,8 +105,8 @@ TEST_CASE("the policy counts legal actions only") {
     const Task task = TaskFor(TinyProblem(5, 14), config);
     const Batch batch = SomeBatch(config, 1);
     int mask = -1;
-    for (const ObservationPart& part : ObservationLayout(
-             config.observation_options(), task.game().num_actions(), config.kind())) {
+    for (const ObservationPart& part :
+         config.game_options()->Layout(config.observation_options())) {
       if (part.name == "action_mask") mask = part.offset;
     }
     // New networks find all legal actions equally good, but for what the baseline took first.
@@ -116,11 +116,11 @@ TEST_CASE("the policy counts legal actions only") {
       const float* legal = observation + mask;
       const int actions = task.game().num_actions();
       const float* baseline =
-          observation + task.observation_size() - kLeadFeatures - actions * kBaselineFeatures;
+          observation + task.observation_size() - kLeadFeatures - actions * Baseline::kFeatures;
       double sum = 0, weighted = 0;
       for (int a = 0; a < actions; ++a) {
         const double logit =
-            LeadOfBaseline(actions) * static_cast<double>(baseline[a * kBaselineFeatures + 1]);
+            LeadOfBaseline(actions) * static_cast<double>(baseline[a * Baseline::kFeatures + 1]);
         sum += legal[a] * std::exp(logit);
         weighted += legal[a] * std::exp(logit) * logit;
       }
@@ -159,7 +159,7 @@ TEST_CASE("an untrained network prefers what the baseline took first, and sees n
   REQUIRE(network.ok());
   constexpr size_t kRows = 3;
   const size_t size = (*network)->observation_size();
-  const size_t actions = NumActions(config.game_options());
+  const size_t actions = config.game_options()->num_actions();
   REQUIRE((*network)->num_actions() == static_cast<int>(actions));
   std::vector<float> logits(kRows * actions, 9), values(kRows, 9), rewards(kRows, 9);
   REQUIRE((*network)
@@ -167,10 +167,10 @@ TEST_CASE("an untrained network prefers what the baseline took first, and sees n
                         absl::MakeSpan(logits), absl::MakeSpan(values))
               .ok());
   for (size_t row = 0; row < kRows; ++row) {
-    const float* baseline =
-        batch.observations.data() + (row + 1) * size - kLeadFeatures - actions * kBaselineFeatures;
+    const float* baseline = batch.observations.data() + (row + 1) * size - kLeadFeatures -
+                            actions * Baseline::kFeatures;
     for (size_t a = 0; a < actions; ++a) {
-      const auto ahead = static_cast<double>(baseline[a * kBaselineFeatures + 1]);
+      const auto ahead = static_cast<double>(baseline[a * Baseline::kFeatures + 1]);
       REQUIRE(logits[row * actions + a] == Approx(LeadOfBaseline(actions) * ahead));
     }
   }
@@ -214,8 +214,7 @@ TEST_CASE("the dynamics are told what is known, and nothing else") {
     return all;
   };
   const auto as_it_is = told(first);
-  for (const ObservationPart& part :
-       ObservationLayout(config.observation_options(), static_cast<int>(actions), config.kind())) {
+  for (const ObservationPart& part : config.game_options()->Layout(config.observation_options())) {
     std::vector<float> other = first;
     int length = 1;
     for (const int n : part.shape) length *= n;

@@ -77,14 +77,14 @@ TEST_CASE("the agent sees what the baseline does, and that it is not ahead of it
     const Task task = TaskFor(TinyProblem(5, 14), TinyConfig(kind));
     const auto actions = static_cast<size_t>(task.game().num_actions());
     std::vector<float> seen(task.observation_size());
-    const auto position = task.game().Start();
+    const auto position = task.game().NewInitialPosition();
     for (const uint8_t action : task.baseline()) {
       task.Observe(*position, seen.data());
       const float* baseline =
-          seen.data() + seen.size() - kLeadFeatures - actions * kBaselineFeatures;
+          seen.data() + seen.size() - kLeadFeatures - actions * Baseline::kFeatures;
       for (size_t a = 0; a < actions; ++a)
-        REQUIRE(baseline[a * kBaselineFeatures + 1] == static_cast<float>(a == action));
-      REQUIRE(baseline[action * kBaselineFeatures] == 1);
+        REQUIRE(baseline[a * Baseline::kFeatures + 1] == static_cast<float>(a == action));
+      REQUIRE(baseline[action * Baseline::kFeatures] == 1);
       REQUIRE(position->Apply(action).ok());
     }
     // Elsewhere it sees by how much the baseline is ahead.
@@ -111,7 +111,7 @@ TEST_CASE("leads telescope to how much better the end is than the baseline's") {
       REQUIRE(task.Lead(*end) == Approx(expected).margin(1e-6));
       REQUIRE(task.LeadOf(end->latency_ps()) == Approx(expected).margin(1e-6));
       // The baseline is never ahead of itself.
-      const auto position = task.game().Start();
+      const auto position = task.game().NewInitialPosition();
       for (const uint8_t action : task.baseline()) {
         REQUIRE(task.Lead(*position) == 0);
         REQUIRE(position->Apply(action).ok());
@@ -126,11 +126,12 @@ TEST_CASE(
   const Config config = TinyConfig("priority");
   const Task task = TaskFor(TinyProblem(5, 14), config);
   // Whoever takes the baseline's second run first, and serves it alike, has no lead.
-  const auto position = task.game().Start();
+  const auto position = task.game().NewInitialPosition();
   const auto& state = static_cast<const PriorityState&>(*position);
   REQUIRE(task.baseline().size() > 2);
   const int32_t second = state.candidates()[1];
-  PriorityState baseline(task.shared_game());
+  const auto start = task.game().NewInitialPosition();
+  auto& baseline = static_cast<PriorityState&>(*start);
   for (const uint8_t action : task.baseline()) REQUIRE(baseline.TryApply(action));
   for (const PriorityState::Decided& decided : baseline.decided()) {
     if (decided.run != second) continue;

@@ -10,6 +10,8 @@
 #include "agents/muzero/demonstrations.h"
 #include "agents/muzero/self_play.h"
 #include "agents/muzero/variation.h"
+#include "mallocgame/game/priority/priority_game.h"
+#include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/starts.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
@@ -73,7 +75,7 @@ TEST_CASE("with the true rules rewards are leads gained, from any position to an
   EvenNetwork network(task);
   const auto model = MakeSearchModel(config, network);
   std::vector<std::unique_ptr<Position>> positions;
-  positions.push_back(task.game().Start());
+  positions.push_back(task.game().NewInitialPosition());
   PlayForced(*positions[0]);
   REQUIRE(!positions[0]->IsTerminal());
   const Root root = {&task, positions[0].get(), task.baseline()};
@@ -129,7 +131,7 @@ TEST_CASE("a search asks the network where something that it says counts") {
   config.simulations = 4;
   config.considered = GENERATE(2, 4, 8);
   const Task task = TaskFor(TinyProblem(5, 14), config);
-  const std::unique_ptr<Position> position = task.game().Start();
+  const std::unique_ptr<Position> position = task.game().NewInitialPosition();
   PlayForced(*position);
   REQUIRE(position->legal_actions().size() >= 4);
   EvenNetwork network(task);
@@ -168,7 +170,7 @@ TEST_CASE("in play the policy says what is tried, and without it that is drawn")
   config.simulations = config.considered = 4;
   const Task task = TaskFor(TinyProblem(5, 14), config);
   const int actions = task.game().num_actions();
-  const std::unique_ptr<Position> position = task.game().Start();
+  const std::unique_ptr<Position> position = task.game().NewInitialPosition();
   PlayForced(*position);
   REQUIRE(position->legal_actions().size() > 4);
   EvenNetwork network(task);
@@ -191,7 +193,7 @@ TEST_CASE("with learned dynamics the next row, legality and the end are known, r
   const int actions = task.game().num_actions();
   EvenNetwork network(task);
   const auto model = MakeSearchModel(config, network);
-  const std::unique_ptr<Position> start = task.game().Start();
+  const std::unique_ptr<Position> start = task.game().NewInitialPosition();
   PlayForced(*start);
   const Root root = {&task, start.get(), {}};
   model->SetRoots({&root, 1});
@@ -243,7 +245,7 @@ TEST_CASE("demonstrations are whole games of the problem, one of each player") {
   }
   // Annealing begins with rent's game, and follows its plan in the priority game.
   REQUIRE(more[4].result.found_by == "anneal");
-  if (config.kind() == GameKind::kTime) REQUIRE(more[4].latency_ps <= more[1].latency_ps);
+  if (config.game == "time") REQUIRE(more[4].latency_ps <= more[1].latency_ps);
 }
 
 TEST_CASE(
@@ -256,13 +258,14 @@ TEST_CASE(
     REQUIRE(AddPriorityStarts(*game, Deadline(), results).ok());
     REQUIRE(results.size() > asked);
     const auto chosen = MostPromising(game, results);
-    REQUIRE(chosen->options().kind == GameKind::kPriority);
+    REQUIRE(chosen->options().game() == std::string("priority"));
     REQUIRE(chosen->options().min_buffer_bytes == game->options().min_buffer_bytes);
     REQUIRE(chosen->num_actions() == game->num_actions());
     int64_t fastest = std::numeric_limits<int64_t>::max();
     for (const SolveResult& result : results) {
       const bool played = result.game != nullptr || !result.decided.empty();
-      if (played && (result.game == nullptr || result.game->options().kind == GameKind::kPriority))
+      if (played &&
+          (result.game == nullptr || result.game->options().game() == std::string("priority")))
         fastest = std::min(fastest, result.report.latency_ps);
     }
     // The fastest was played in the chosen game, so it is demonstrated as it was played.
@@ -294,7 +297,7 @@ TEST_CASE(
     });
     REQUIRE(styled != results.end());
     const FoundPlan followed = {.plan = styled->plan, .decided = styled->decided};
-    const auto starts = PriorityStarts(*game, &followed, Deadline());
+    const auto starts = PriorityStarts(*PriorityGame::From(*game), &followed, Deadline());
     const auto best = std::find_if(starts.begin(), starts.end(),
                                    [](const GameStart& start) { return start.follows; });
     REQUIRE(AddPriorityStarts(*game, Deadline(), results).ok());
@@ -313,9 +316,7 @@ TEST_CASE("a priority game of other options is followed run by run, in its order
   Rng rng(7);
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const auto game = GameFor(TinyProblem(seed, 14), TinyConfig("priority"));
-    GameOptions options = game->options();
-    options.candidates = 1;
-    const auto other = *Game::Create(game->shared_program(), game->hardware(), options);
+    const std::shared_ptr<const Game> other = GameShowing(*game, 1);
     const auto end = RandomGame(*other, rng);
     SolveResult result = *JudgePlan(*other, end->ToPlan());
     result.game = other;
@@ -341,7 +342,7 @@ TEST_CASE("variations of a bad game find a better one, whole and as good as it s
   Start start = {7, 0, bad.actions, {}};
   for (const Step& step : bad.steps) start.decisions.push_back(step.decision);
   const bool anywhere = GENERATE(false, true);
-  const auto varied = VaryGame(task, start, 2000 * CountOfDecision(task.game()),
+  const auto varied = VaryGame(task, start, 2000 * task.game().options().decision_cost(),
                                anywhere ? nullptr : &network, rng);
   REQUIRE(varied.ok());
   REQUIRE(varied->games > 10);

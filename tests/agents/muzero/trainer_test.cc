@@ -8,7 +8,8 @@
 #include "agents/muzero/agent.h"
 #include "agents/muzero/checkpoint.h"
 #include "agents/training/torch_runtime.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/priority/priority_game.h"
+#include "mallocgame/game/time/state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/game_log.h"
 #include "mallocgame/schedule/instruction_order.h"
@@ -76,7 +77,7 @@ TEST_CASE(
     config.search_model = seed % 4 < 2 ? "rules" : "learned";
     const TrainingProblem problem = TinyProblem(seed, 5);
     const auto game = GameFor(problem, config);
-    State start = game->InitialState();
+    State start(game);
     PlayForced(start);
     if (start.IsTerminal()) continue;
     const int64_t optimum = testing::BestLatency(start);
@@ -117,7 +118,7 @@ TEST_CASE("in the priority game plans are valid, games replay, and the best only
       least_ps = best->report.latency_ps;
       for (const auto& result : {best, game})
         REQUIRE(Validate(*problem.program, problem.hardware, result->plan).ok());
-      REQUIRE(game->game->options().kind == GameKind::kPriority);
+      REQUIRE(game->game->options().game() == std::string("priority"));
       const auto log = RecordGame(*game->game, game->actions, "muzero", seed);
       REQUIRE(log.ok());
       REQUIRE(ReplayLog(*log, problem.program)->same);
@@ -148,7 +149,7 @@ TEST_CASE(
         REQUIRE(Validate(*program, problem.hardware, result->plan).ok());
       }
       others += !std::is_sorted(game->order.begin(), game->order.end());
-      REQUIRE(game->game->options().kind == GameKind::kSchedule);
+      REQUIRE(game->game->options().game() == std::string("schedule"));
       const auto log = RecordGame(*game->game, game->actions, "muzero", seed);
       REQUIRE(log.ok());
       REQUIRE(ReplayLog(*log, problem.program)->same);
@@ -219,9 +220,8 @@ TEST_CASE("a checkpoint of the priority game says so, and comes back with its ga
   auto checkpoint = *training::UnpackCheckpoint<Checkpoint>(saved);
   std::string body;
   training::WriteField(checkpoint, body);
-  const std::string other =
-      training::SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, body,
-                               GameKind::kTime, Checkpoint::kObservationVersion);
+  const std::string other = training::SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion,
+                                                     body, "time", Checkpoint::kObservationVersion);
   REQUIRE(training::LoadRefusal(LoaderOf(problems), other).find("damaged") != std::string::npos);
 }
 
@@ -350,7 +350,7 @@ TEST_CASE("training may begin with the networks of an agent, on other programs")
   REQUIRE((*tuned)->iterations() == 0);
   const auto before = *Agent::Load(saved), after = *Agent::Load(*(*tuned)->Save());
   const auto game = GameFor(TinyProblem(21, 12), config);
-  const auto start = game->Start();
+  const auto start = game->NewInitialPosition();
   PlayForced(*start);
   // The value is that of a rollout, which may be the same with other networks.
   const std::vector<float> policy = before->Act(*start, nullptr)->policy;
@@ -409,7 +409,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
         "muzero",
         [&](const SolveProblem& p, const SolveLimits& l) { return (*agent)->Solve(p, l); },
         0.5,
-        {game->options().kind}};
+        {game->options().game()}};
     REQUIRE(Solve("muzero", {game, nullptr, {&named, 1}}, limits)->found_by == "muzero");
 
     Config search = (*agent)->config();
@@ -429,7 +429,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     // Without rollouts nothing is remembered from one decision to the next.
     const auto played = (*networks_alone)->Play(game, (*networks_alone)->config(), nullptr);
     REQUIRE(played.ok());
-    const auto position = game->Start();
+    const auto position = game->NewInitialPosition();
     for (size_t i = 0; !position->IsTerminal(); ++i) {
       const auto advice = (*networks_alone)->Act(*position, nullptr);
       REQUIRE(advice.ok());
@@ -441,24 +441,25 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     }
     REQUIRE(absl::IsFailedPrecondition((*agent)->Act(*position, nullptr).status()));
   }
-  GameOptions fewer = (*agent)->config().game_options();
-  fewer.paper_actions = true;
-  fewer.candidates = 2;
+  const auto own_options = (*agent)->config().game_options();
+  const auto fewer = testing::OptionsOf(own_options->game(),
+                                        {{"paper_actions", true}, {"candidates", int64_t{2}}});
+  fewer->min_buffer_bytes = own_options->min_buffer_bytes;
   const TrainingProblem problem = TinyProblem(5);
-  const auto fewer_actions = *Game::Create(problem.program, problem.hardware, fewer);
+  const auto fewer_actions = *Game::Create(problem.program, problem.hardware, *fewer);
   // With fewer candidates it plays its own game, but it can't say what to do in the other.
   const auto turned = (*agent)->Play(fewer_actions, (*agent)->config(), nullptr);
   REQUIRE(turned.ok() == (kind != "time"));
   if (turned.ok()) {
-    const auto own = (*agent)->Play(
-        *Game::Create(problem.program, problem.hardware, (*agent)->config().game_options()),
-        (*agent)->config(), nullptr);
+    const auto own = (*agent)->Play(*Game::Create(problem.program, problem.hardware, *own_options),
+                                    (*agent)->config(), nullptr);
     REQUIRE(turned->actions == own->actions);
     REQUIRE(turned->game->num_actions() == own->game->num_actions());
   } else {
     REQUIRE(absl::IsInvalidArgument(turned.status()));
   }
-  REQUIRE(absl::IsInvalidArgument((*agent)->Act(*fewer_actions->Start(), nullptr).status()));
+  REQUIRE(absl::IsInvalidArgument(
+      (*agent)->Act(*fewer_actions->NewInitialPosition(), nullptr).status()));
   // The other game is refused, whatever is asked.
   const std::string other = kind == "time" ? "priority" : "time";
   const auto other_game = GameFor(problem, TinyConfig(other));
@@ -467,7 +468,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
   REQUIRE((*agent)->Solve({other_game}, {}).status().message() == sentence);
   REQUIRE((*agent)->Play(other_game, (*agent)->config(), nullptr).status().message() == sentence);
   REQUIRE((*agent)->Baseline(other_game, nullptr).status().message() == sentence);
-  REQUIRE((*agent)->Act(*other_game->Start(), nullptr).status().message() == sentence);
+  REQUIRE((*agent)->Act(*other_game->NewInitialPosition(), nullptr).status().message() == sentence);
 }
 
 }  // namespace

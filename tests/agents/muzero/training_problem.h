@@ -50,7 +50,7 @@ inline TrainingProblem TinyProblem(uint64_t seed, int instructions = 10) {
 }
 
 inline std::shared_ptr<const Game> GameFor(const TrainingProblem& problem, const Config& config) {
-  auto game = Game::Create(problem.program, problem.hardware, config.game_options());
+  auto game = Game::Create(problem.program, problem.hardware, *config.game_options());
   REQUIRE(game.ok());
   return *game;
 }
@@ -67,7 +67,7 @@ inline Task TaskFor(const TrainingProblem& problem, const Config& config) {
 
 // The end of a game in which every action is drawn from the legal ones.
 inline std::unique_ptr<Position> RandomGame(const Game& game, Rng& rng) {
-  std::unique_ptr<Position> position = game.Start();
+  std::unique_ptr<Position> position = game.NewInitialPosition();
   while (!position->IsTerminal()) {
     std::vector<int> legal;
     for (int a = 0; a < game.num_actions(); ++a) {

@@ -55,8 +55,8 @@ def register(commands: parser.Commands) -> None:
         type=_players,
         default=[],
         metavar="A,B",
-        help=f"of {', '.join(mg.solver_names())}; NAME:priority and NAME:time play another game than the "
-        "solver's own",
+        help=f"of {', '.join(mg.solver_names())}; NAME:priority and NAME:time play another game "
+        "than the solver's own",
     )
     command.add_argument(
         "--submission",

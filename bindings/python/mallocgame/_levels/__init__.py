@@ -15,12 +15,23 @@ import os
 import pathlib
 from typing import Any
 
+from mallocgame import games
 from mallocgame._core import Game, Hardware, Plan, Program
 from mallocgame._levels.level_sets import BUNDLED, BUNDLED_SCHEDULE, LevelSet, load_level_set
 from mallocgame._levels.splits import SCHEDULE, SPLITS, Variant
 from mallocgame.errors import InvalidInputError
+from mallocgame.games import GameOptions
 
-__all__ = ["LEAST_GAIN", "MIN_BUFFER_BYTES", "SPLITS", "Level", "find_level", "has_score", "levels"]
+__all__ = [
+    "LEAST_GAIN",
+    "MIN_BUFFER_BYTES",
+    "SPLITS",
+    "Level",
+    "find_level",
+    "has_score",
+    "levels",
+    "of_level",
+]
 
 # Games of levels ask about buffers of so many bytes and more, unless told otherwise: those in which
 # greedy has the latency that scores count from.
@@ -35,6 +46,13 @@ def has_score(greedy_ps: int | None, best_known_ps: int | None) -> bool:
     if greedy_ps is None or best_known_ps is None:
         return False
     return greedy_ps >= LEAST_GAIN * best_known_ps
+
+
+def of_level(game: GameOptions) -> GameOptions:
+    """Returns a game as levels are played, unless it says otherwise."""
+    if game.min_buffer_bytes is not None:
+        return game
+    return dataclasses.replace(game, min_buffer_bytes=MIN_BUFFER_BYTES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,10 +111,12 @@ class Level:
         features = self.level_set.programs[self.program_name]
         return self.variant.of(Hardware.preset(features["hardware"]), features["peak_bytes"])
 
-    def game(self, **options: Any) -> Game:
-        """Returns Game(program, hardware=..., **options), of buffers from 16 KiB on by default."""
-        options = {"min_buffer_bytes": MIN_BUFFER_BYTES} | options
-        return Game(self.load_program(), hardware=self.hardware(), **options)
+    def game(self, game: str | GameOptions = "time", **options: Any) -> Game:
+        """Returns the Game of the level, of buffers from 16 KiB on by default.
+
+        game, options: as Game takes them.
+        """
+        return Game(self.load_program(), self.hardware(), of_level(games.of(game, **options)))
 
     def best_known_plan(self) -> Plan | None:
         """The plan of best_known_ps; None on train, where plans aren't kept.

@@ -10,6 +10,7 @@ from mallocgame._levels import MIN_BUFFER_BYTES
 from mallocgame._levels.splits import CAPACITIES, VARIANTS, Variant
 from mallocgame._solve import solve
 from mallocgame.bounds.bound import bound
+from mallocgame.games import PriorityGame
 
 _BOUND_SECONDS = 60.0
 _PARAMETER = 1  # an origin of buffers
@@ -96,7 +97,7 @@ def describe_variants(program: Program) -> dict[str, dict[str, int]]:
 
 
 def _best_ps(program: Program, hardware: Hardware) -> int:
-    game = Game(program, hardware, game="priority", min_buffer_bytes=MIN_BUFFER_BYTES)
+    game = Game(program, hardware, PriorityGame(min_buffer_bytes=MIN_BUFFER_BYTES))
     return min(
         solve(game, solver, seconds=0, evaluations=count).report.latency_ps
         for solver, count in _BEST_OF.items()

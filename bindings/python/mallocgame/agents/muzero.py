@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mallocgame import games
 from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file
 from mallocgame._levels import Level, find_level
 from mallocgame.agents.actors import Actors, PlayGames, Problem, actors_of
 from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
 from mallocgame.errors import InvalidInputError
+from mallocgame.games import GameOptions
 from mallocgame.programs import load_program, named, program_names
 
 Trained = Program | str | Level | Game  # what an agent can be trained on
@@ -23,6 +25,22 @@ def muzero_settings() -> list[Setting]:
     return [Setting(*setting) for setting in torch_module().muzero_settings()]
 
 
+def _settings_of(game: str | GameOptions) -> dict[str, str]:
+    """Returns the settings that a game stands for. InvalidInputError: it has other options too."""
+    if isinstance(game, str):
+        return {"game": game}
+    known = {setting.name for setting in muzero_settings()}
+    usual = games.of(game.name).options()
+    for name, one in game.options().items():
+        if name not in known and one != usual.get(name):
+            raise InvalidInputError(
+                f"muzero: {name}: found {one} for the {game.name} game, which is no setting; "
+                "give Games in place of programs"
+            )
+    own = {name: one for name, one in game.options().items() if name in known}
+    return {"game": game.name} | texts(own)
+
+
 class MuZero(TorchTrainer):
     """The training of one agent on one or several programs.
 
@@ -30,7 +48,8 @@ class MuZero(TorchTrainer):
     name of a bundled one, or a Game, or several of them. A Game is played as it is, but for its
     number of candidates; of a program it is the priority game whose weights promise most.
     config: settings by name, see muzero_settings(); those left out keep their default.
-    game: "priority", "time" or "schedule", the game that it plays; the same as the setting `game`.
+    game: the game that it plays, as Game takes it: the same as the settings of its name and
+    options.
     tuned_from: an agent, or the path of its checkpoint, with whose networks the training begins;
     settings that are left out are the agent's.
     seed, threads: the stream of steps depends on programs, config and seed only; threads 0 is one
@@ -49,16 +68,17 @@ class MuZero(TorchTrainer):
         seed: int = 0,
         threads: int = 0,
         hardware: Hardware | None = None,
-        game: str | None = None,
+        game: str | GameOptions | None = None,
         tuned_from: "MuZeroAgent | str | os.PathLike[str] | None" = None,
     ) -> None:
         settings = texts(config or {})
         if isinstance(tuned_from, (str, os.PathLike)):
             tuned_from = MuZeroAgent.load(tuned_from)
-        if game is not None and settings.setdefault("game", game) != game:
-            raise InvalidInputError(
-                f"muzero: found game='{game}' and the setting game='{settings['game']}'"
-            )
+        for name, one in ({} if game is None else _settings_of(game)).items():
+            if settings.setdefault(name, one) != one:
+                raise InvalidInputError(
+                    f"muzero: found {name}='{one}' and the setting {name}='{settings[name]}'"
+                )
         if tuned_from is not None:
             settings = tuned_from.settings | settings
         self._problems = _problems_of(programs, hardware)
@@ -283,13 +303,10 @@ class MuZeroAgent:
         """
         if not isinstance(program, Game):
             settings = self.settings
-            paper = settings["game"] == "time" and settings["paper_actions"] == "1"
-            program = Game(
-                program,
-                game=settings["game"],
-                actions="paper" if paper else "full",
-                min_buffer_bytes=int(settings["min_buffer_bytes"]),
-            )
+            options: dict[str, Any] = {"min_buffer_bytes": int(settings["min_buffer_bytes"])}
+            if settings["game"] == "time":
+                options["paper_actions"] = settings["paper_actions"] == "1"
+            program = Game(program, game=settings["game"], **options)
         game: Game = self._agent.game_to_play(program)
         return game
 

@@ -29,6 +29,7 @@ from mallocgame._core import Environment, Game, Hardware, State
 from mallocgame.envs.registration import register
 from mallocgame.envs.scores import Scores
 from mallocgame.envs.settings import METADATA, Observations, check_render_mode, is_scored
+from mallocgame.games import GameOptions
 from mallocgame.playables import Playable, played
 from mallocgame.plots.position import picture
 
@@ -78,12 +79,9 @@ class MallocGameEnv(gymnasium.Env):
     observation: "dict" of named parts, "flat" (the same numbers in one array), or "compact" (flat,
     without neighbours, occupancy and idle time; quick). All numbers are float32 in [-1, 1];
     docs/observations.md says what they mean.
-    actions: "full", or "paper" without CopyEarly.
-    game: "time", or "priority" for the priority game, which shows the `candidates` most important
-    runs, or "schedule", which decides the order of instructions before.
-    bytes_weight, time_weight: what makes a run of the priority game important; as Game's.
+    game: a TimeGame, PriorityGame or ScheduleGame with its options; or its name, "time", "priority"
+    or "schedule", and then options as keyword arguments.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
-    min_buffer_bytes, keep_free, main_bytes, exact_stalls: as Game's.
     prices: "compiler", those that the program has, or "calibrated", as calibrated() makes them.
     reward: "saved", the share of the all-main latency; or "score", of levels only (docs/levels.md).
     render_mode: "ansi" (text) or "rgb_array" (a picture of fast memory, time by address).
@@ -105,39 +103,19 @@ class MallocGameEnv(gymnasium.Env):
         program: Playable | Sequence[Playable],
         hardware: Hardware | str | os.PathLike[str] | None = None,
         observation: str = "dict",
-        actions: str = "full",
         *,
-        game: str = "time",
-        candidates: int = 4,
-        bytes_weight: float = 1.0,
-        time_weight: float = 1.0,
+        game: str | GameOptions = "time",
         neighbours: int = 4,
         ticks_back: int = 8,
         ticks_ahead: int = 8,
         ticks_per_column: int = 4,
         address_cells: int = 32,
-        min_buffer_bytes: int | None = None,
-        keep_free: float = 0.0,
-        main_bytes: int | None = None,
-        exact_stalls: bool = False,
         prices: str = "compiler",
         reward: str = "saved",
         render_mode: str | None = None,
+        **options: Any,
     ) -> None:
-        several = played(
-            program,
-            hardware,
-            prices=prices,
-            actions=actions,
-            game=game,
-            candidates=candidates,
-            bytes_weight=bytes_weight,
-            time_weight=time_weight,
-            min_buffer_bytes=min_buffer_bytes,
-            keep_free=keep_free,
-            main_bytes=main_bytes,
-            exact_stalls=exact_stalls,
-        )
+        several = played(program, hardware, prices, game, **options)
         self.games = [one.game for one in several]
         self._names = [one.name for one in several]
         self._scores = Scores(several) if is_scored(reward) else None

@@ -81,7 +81,13 @@ class MallocGame(pyspiel.Game):
             if isinstance(settings[key], str):
                 settings[key] = _unquoted(settings[key])
         name = settings["hardware"]
-        options = {option: settings[option] for option in ("actions", "game", "candidates")}
+        # pyspiel gives the usual value of each parameter, also of those that the game hasn't.
+        usual = _TYPE.parameter_specification
+        options = {
+            one: settings[one]
+            for one in ("actions", "game", "candidates")
+            if settings[one] != usual[one]
+        }
         (one,) = played(settings["program"], name or None, **options)
         self.game = one.game
         if not self.game.max_decisions:
@@ -135,9 +141,7 @@ class TensorObserver:
         self.tensor = np.zeros(observer.size, np.float32)
         self.dict = {
             name: self.tensor[offset : offset + int(np.prod(shape))].reshape(shape)
-            for name, offset, shape in layout(
-                game.observation, game.game.num_actions, game.game.kind
-            )
+            for name, offset, shape in layout(game.observation, game.game.options)
         }
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -33,7 +33,7 @@ class Observations:
 
     def __init__(self, kind: str, game: Game, settings: dict[str, int]) -> None:
         self.settings = settings_of(kind, settings)
-        parts = layout(self.settings, game.num_actions, game.kind)
+        parts = layout(self.settings, game.options)
         self.size = parts[-1].offset + prod(parts[-1].shape)  # of the flat observation
         self._parts = None
         if kind == "dict":

@@ -21,6 +21,7 @@ from mallocgame.envs.gym import MallocGameEnv
 from mallocgame.envs.scores import Scores
 from mallocgame.envs.settings import METADATA, Observations, check_render_mode, is_scored
 from mallocgame.errors import InvalidInputError
+from mallocgame.games import GameOptions
 from mallocgame.playables import Playable, played
 from mallocgame.plots.position import picture
 
@@ -109,21 +110,13 @@ class VectorEnv(GymnasiumVectorEnv):
         program: Playable | Sequence[Playable],
         hardware: Hardware | str | os.PathLike[str] | None = None,
         observation: str = "dict",
-        actions: str = "full",
         *,
-        game: str = "time",
-        candidates: int = 4,
-        bytes_weight: float = 1.0,
-        time_weight: float = 1.0,
+        game: str | GameOptions = "time",
         neighbours: int = 4,
         ticks_back: int = 8,
         ticks_ahead: int = 8,
         ticks_per_column: int = 4,
         address_cells: int = 32,
-        min_buffer_bytes: int | None = None,
-        keep_free: float = 0.0,
-        main_bytes: int | None = None,
-        exact_stalls: bool = False,
         prices: str = "compiler",
         reward: str = "saved",
         assign: str = "drawn",
@@ -131,6 +124,7 @@ class VectorEnv(GymnasiumVectorEnv):
         threads: int = 0,
         copy: bool = True,
         render_mode: str | None = None,
+        **options: Any,
     ) -> None:
         self.num_envs = _arguments.integer("num_envs", num_envs, 31)
         self._threads = _arguments.integer("threads", threads, 31)
@@ -142,20 +136,7 @@ class VectorEnv(GymnasiumVectorEnv):
                 _arguments.one_of("autoreset_mode", autoreset_mode, modes)
             )
         self.autoreset_mode = autoreset_mode
-        several = played(
-            program,
-            hardware,
-            prices=prices,
-            actions=actions,
-            game=game,
-            candidates=candidates,
-            bytes_weight=bytes_weight,
-            time_weight=time_weight,
-            min_buffer_bytes=min_buffer_bytes,
-            keep_free=keep_free,
-            main_bytes=main_bytes,
-            exact_stalls=exact_stalls,
-        )
+        several = played(program, hardware, prices, game, **options)
         self.games = [one.game for one in several]
         self._names = np.array([one.name for one in several], dtype=object)
         self._scores = Scores(several) if is_scored(reward) else None

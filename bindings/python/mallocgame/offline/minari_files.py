@@ -131,7 +131,7 @@ def _spec(episodes: list[Episode], min_buffer_bytes: int) -> Any:
     import gymnasium
 
     size, actions = episodes[0].observations.shape[1], episodes[0].masks.shape[1]
-    options: dict[str, Any] = {"actions": "paper"} if actions == 3 else {}
+    options: dict[str, Any] = {"paper_actions": True} if actions == 3 else {}
     for kind, others in (("priority", 0), ("schedule", 17)):
         if actions > 4 and (actions - others) % _MODES == 0:
             options = {"game": kind, "candidates": (actions - others) // _MODES}

@@ -18,6 +18,7 @@ import numpy as np
 
 from mallocgame._core import OBSERVATION_VERSION, RULES_VERSION, read_file, write_file
 from mallocgame.errors import InvalidInputError, MissingFileError
+from mallocgame.games import GameOptions, PriorityGame, ScheduleGame, TimeGame
 from mallocgame.observation import (
     access_features,
     action_features,
@@ -134,10 +135,18 @@ def _new_index(episode: Episode) -> dict[str, Any]:
     }
 
 
+def _games_of(actions: int) -> list[GameOptions]:
+    """Returns the games that have so many actions."""
+    if actions <= 4:
+        return [TimeGame(paper_actions=actions == 3)]
+    shown = {PriorityGame: actions, ScheduleGame: actions - 17}
+    return [game(candidates=count // 5) for game, count in shown.items() if count % 5 == 0]
+
+
 def _parts(size: int, actions: int) -> list[dict[str, Any]]:
     """Returns what an observation of a size consists of; nothing where that is not known."""
-    for kind, game in itertools.product(OBSERVATIONS, ("time", "priority", "schedule")):
-        parts = layout(settings_of(kind, {}), actions, game)
+    for kind, game in itertools.product(OBSERVATIONS, _games_of(actions)):
+        parts = layout(settings_of(kind, {}), game)
         if parts[-1].offset + math.prod(parts[-1].shape) != size:
             continue
         columns = {

@@ -230,7 +230,7 @@ def _game(program: Program, log: GameLog) -> Document:
         "kind": game.kind,
         "actions": game.action_names,
         "asked": asked,
-        "modes": game.num_actions // game.candidates if game.kind == "priority" else None,
+        "modes": 5 if game.kind == "priority" else None,
         "legal": legal,
         "action": log.actions.tolist(),
         "saved_ps": log.saved_ps.tolist(),

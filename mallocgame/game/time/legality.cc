@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "mallocgame/game/state.h"
 #include "mallocgame/game/tables.h"
+#include "mallocgame/game/time/state.h"
 
 namespace mallocgame {
 
@@ -24,7 +24,7 @@ void State::Consider() const {
   if (!d.forbidden) {
     copy = ConsiderCopy(d);
     no_copy = ConsiderNoCopy(d);
-    if (d.kind == AccessKind::kRead && !d.writes && !game_->options().paper_actions)
+    if (d.kind == AccessKind::kRead && !d.writes && game_->num_actions() == kActions)
       early = ConsiderCopyEarly(d, copy);
   }
   mask_ = 0;

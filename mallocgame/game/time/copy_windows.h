@@ -4,8 +4,8 @@
 // keeps its interval whatever is decided later, because everything before the current tick is
 // final. Windows stay within one segment (Program::segment_begin): at a segment's begin the channel
 // is empty and starts anew.
-#ifndef MALLOCGAME_GAME_COPY_WINDOWS_H_
-#define MALLOCGAME_GAME_COPY_WINDOWS_H_
+#ifndef MALLOCGAME_GAME_TIME_COPY_WINDOWS_H_
+#define MALLOCGAME_GAME_TIME_COPY_WINDOWS_H_
 
 #include <cstdint>
 #include <optional>
@@ -98,4 +98,4 @@ class CopyWindows {
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_GAME_COPY_WINDOWS_H_
+#endif  // MALLOCGAME_GAME_TIME_COPY_WINDOWS_H_

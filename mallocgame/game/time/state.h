@@ -1,7 +1,7 @@
-// One position of a game. A State is a value: to clone it is to copy it, and copies are
-// independent. Undo takes back the last decision. A State is not shared between threads.
-#ifndef MALLOCGAME_GAME_STATE_H_
-#define MALLOCGAME_GAME_STATE_H_
+// One position of the time game (time_game.h). A State is a value: to clone it is to copy it, and
+// copies are independent. Undo takes back the last decision. A State is not shared between threads.
+#ifndef MALLOCGAME_GAME_TIME_STATE_H_
+#define MALLOCGAME_GAME_TIME_STATE_H_
 
 #include <array>
 #include <cstdint>
@@ -13,23 +13,25 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
-#include "mallocgame/game/copy_windows.h"
-#include "mallocgame/game/fast_memory.h"
-#include "mallocgame/game/game.h"
 #include "mallocgame/game/position.h"
-#include "mallocgame/game/state_view.h"
+#include "mallocgame/game/time/copy_windows.h"
+#include "mallocgame/game/time/fast_memory.h"
+#include "mallocgame/game/time/state_view.h"
+#include "mallocgame/game/time/time_game.h"
 #include "mallocgame/game/undo_vector.h"
 #include "mallocgame/plan/plan.h"
 
 namespace mallocgame {
 
-class PlanRecorder;  // mallocgame/game/plan_recorder.h
+class PlanRecorder;  // mallocgame/game/time/plan_recorder.h
 struct Decision;
 struct TimeAndIdle;
 
 class State final : public Position {
  public:
+  // `game` is a time game.
   explicit State(std::shared_ptr<const Game> game) : State(std::move(game), nullptr) {}
+  explicit State(const Game& game) : State(game.shared_from_this()) {}
 
   std::unique_ptr<Position> Clone() const override { return std::make_unique<State>(*this); }
   void CopyFrom(const Position& other) override { *this = static_cast<const State&>(other); }
@@ -74,6 +76,11 @@ class State final : public Position {
   Plan ToPlan() const override;
   // A few lines for people: tick, instruction, access, memory and legal actions.
   std::string ToString() const override;
+
+  std::vector<AccessRun> AskedAbout() const override;
+  void Decide(const Intent& intent) override;
+  Mode DecidedMode(int i) const override;
+  int32_t DecidedSegment(int i) const override { return access_of(i).value; }
 
   // For the observers: the parts of the state that they read.
   StateView view() const {
@@ -170,4 +177,4 @@ class State final : public Position {
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_GAME_STATE_H_
+#endif  // MALLOCGAME_GAME_TIME_STATE_H_

@@ -1,4 +1,4 @@
-#include "mallocgame/game/fast_memory.h"
+#include "mallocgame/game/time/fast_memory.h"
 
 #include <algorithm>
 #include <array>

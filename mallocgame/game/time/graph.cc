@@ -1,4 +1,4 @@
-#include "mallocgame/game/graph.h"
+#include "mallocgame/game/time/graph.h"
 
 #include <algorithm>
 #include <iterator>

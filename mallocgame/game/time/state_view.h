@@ -4,17 +4,17 @@
 //
 // Absent values in the structs of this folder: an index is -1; an end, or a begin that must come
 // after something, is tick 0; kNever is a tick that never comes.
-#ifndef MALLOCGAME_GAME_STATE_VIEW_H_
-#define MALLOCGAME_GAME_STATE_VIEW_H_
+#ifndef MALLOCGAME_GAME_TIME_STATE_VIEW_H_
+#define MALLOCGAME_GAME_TIME_STATE_VIEW_H_
 
 #include <array>
 #include <cstdint>
 
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
-#include "mallocgame/game/copy_windows.h"
-#include "mallocgame/game/fast_memory.h"
-#include "mallocgame/game/game.h"
+#include "mallocgame/game/time/copy_windows.h"
+#include "mallocgame/game/time/fast_memory.h"
+#include "mallocgame/game/time/time_game.h"
 
 namespace mallocgame {
 
@@ -65,4 +65,4 @@ struct StateView {
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_GAME_STATE_VIEW_H_
+#endif  // MALLOCGAME_GAME_TIME_STATE_VIEW_H_

@@ -1,4 +1,4 @@
-#include "mallocgame/game/plan_recorder.h"
+#include "mallocgame/game/time/plan_recorder.h"
 
 #include <algorithm>
 #include <limits>

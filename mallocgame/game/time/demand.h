@@ -6,8 +6,8 @@
 // they use in fast memory and the channel does nothing else; or from the buffer's previous access
 // on, if that is later, for then the buffer is rather kept. What is written needs no prefetch. The
 // time of the prefetch is spread evenly over the all-main time before the access.
-#ifndef MALLOCGAME_GAME_DEMAND_H_
-#define MALLOCGAME_GAME_DEMAND_H_
+#ifndef MALLOCGAME_GAME_TIME_DEMAND_H_
+#define MALLOCGAME_GAME_TIME_DEMAND_H_
 
 #include <cstdint>
 #include <vector>
@@ -57,4 +57,4 @@ class Demand {
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_GAME_DEMAND_H_
+#endif  // MALLOCGAME_GAME_TIME_DEMAND_H_

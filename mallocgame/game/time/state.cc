@@ -1,6 +1,6 @@
 // The play: what an action does to the state, and how time goes on. legality.cc says what is
 // allowed.
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/state.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/plan_recorder.h"
 #include "mallocgame/game/tables.h"
+#include "mallocgame/game/time/plan_recorder.h"
 
 namespace mallocgame {
 

@@ -1,6 +1,6 @@
 // Records as a Plan what a State does while a game is played. Private to the folder.
-#ifndef MALLOCGAME_GAME_PLAN_RECORDER_H_
-#define MALLOCGAME_GAME_PLAN_RECORDER_H_
+#ifndef MALLOCGAME_GAME_TIME_PLAN_RECORDER_H_
+#define MALLOCGAME_GAME_TIME_PLAN_RECORDER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -47,4 +47,4 @@ class PlanRecorder {
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_GAME_PLAN_RECORDER_H_
+#endif  // MALLOCGAME_GAME_TIME_PLAN_RECORDER_H_

@@ -3,8 +3,8 @@
 // (node t is tick t) and after them buffers (node ticks + b is buffer b). Edges go from a buffer to
 // an instruction that reads it, from an instruction to a buffer that it writes, and from each tick
 // to the next. Every feature lies in [-1, 1], scaled as in game/observation.h.
-#ifndef MALLOCGAME_GAME_GRAPH_H_
-#define MALLOCGAME_GAME_GRAPH_H_
+#ifndef MALLOCGAME_GAME_TIME_GRAPH_H_
+#define MALLOCGAME_GAME_TIME_GRAPH_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "mallocgame/game/feature.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/time/state.h"
 
 namespace mallocgame {
 
@@ -53,4 +53,4 @@ class GraphObserver {
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_GAME_GRAPH_H_
+#endif  // MALLOCGAME_GAME_TIME_GRAPH_H_

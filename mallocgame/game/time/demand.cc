@@ -1,4 +1,4 @@
-#include "mallocgame/game/demand.h"
+#include "mallocgame/game/time/demand.h"
 
 #include <algorithm>
 

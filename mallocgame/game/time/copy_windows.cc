@@ -1,4 +1,4 @@
-#include "mallocgame/game/copy_windows.h"
+#include "mallocgame/game/time/copy_windows.h"
 
 #include <algorithm>
 #include <array>

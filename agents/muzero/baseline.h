@@ -1,0 +1,32 @@
+// What a whole game, the baseline, does and saves wherever another game stands. Each game says what
+// standing alike means.
+#ifndef AGENTS_MUZERO_BASELINE_H_
+#define AGENTS_MUZERO_BASELINE_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "mallocgame/game/position.h"
+
+namespace mallocgame::muzero {
+
+// Immutable: shared by threads.
+class Baseline {
+ public:
+  static constexpr int kFeatures = 2;  // of each action
+
+  // `end` is the end of the baseline's game. Positions of the next two must be of the same game and
+  // not terminal.
+  static std::unique_ptr<const Baseline> Of(const Position& end);
+  virtual ~Baseline() = default;
+
+  // The baseline's latency where it stands like `position`: at the same access in the time game,
+  // with the same accesses decided in the other games.
+  virtual int64_t LatencyAt(const Position& position) const = 0;
+  // Writes what the baseline does there: kFeatures numbers for each action. `out` is all 0.
+  virtual void Write(const Position& position, float* out) const = 0;
+};
+
+}  // namespace mallocgame::muzero
+
+#endif  // AGENTS_MUZERO_BASELINE_H_

@@ -1,0 +1,89 @@
+// The time game. Decisions come in time order: at each tick the game asks about each access to a
+// buffer that may move, reads before writes. What lies before the current tick is final.
+// docs/rules.md states the rules with pictures; this header says what a caller needs.
+//
+//   Drop       The access is served from main memory.
+//   Copy       A read: the buffer is prefetched in the latest window of the copy channel that hides
+//              the copy; if there is none, the program stalls. A write: the value is made in fast
+//              memory and evicted. A loop's entry: the buffer is prefetched before the loop
+//              and kept over it.
+//   NoCopy     A read: the residence of the previous access is kept until now; or, at the first
+//              read of an entry parameter, the buffer is preloaded. A write: the value is made in
+//              fast memory, and stays there until the buffer's last access.
+//   CopyEarly  A read: as Copy, but in the earliest window. It is legal where that is another
+//              window than Copy's.
+//
+// What a transfer between chips holds (Access::held_until) is decided once, where it begins; what
+// it fills can't be evicted by Copy. Drop is always legal, so every game ends.
+#ifndef MALLOCGAME_GAME_TIME_TIME_GAME_H_
+#define MALLOCGAME_GAME_TIME_TIME_GAME_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/game_options.h"
+
+namespace mallocgame {
+
+enum class Action : uint8_t { kDrop = 0, kCopy = 1, kNoCopy = 2, kCopyEarly = 3 };
+inline constexpr int kActions = 4;
+inline constexpr int kPaperActions = 3;  // with paper_actions: without CopyEarly
+const char* ActionName(Action action);   // "Drop" ...
+
+inline constexpr int kRulesVersion = 1;
+
+class TimeGameOptions final : public GameOptions {
+ public:
+  bool paper_actions = false;  // leaves CopyEarly out
+
+  const char* game() const override { return "time"; }
+  int rules_version() const override { return kRulesVersion; }
+  int num_actions() const override { return paper_actions ? kPaperActions : kActions; }
+  int decision_cost() const override { return 1; }
+  std::vector<ObservationPart> Layout(const ObservationOptions& options) const override;
+  std::unique_ptr<GameOptions> Clone() const override {
+    return std::make_unique<TimeGameOptions>(*this);
+  }
+  absl::StatusOr<std::shared_ptr<const Game>> MakeGame(std::shared_ptr<const Program> program,
+                                                       const Hardware& hardware) const override;
+
+ protected:
+  std::vector<GameOption> Table() override {
+    std::vector<GameOption> table = GameOptions::Table();
+    table.push_back({"paper_actions", &paper_actions, 0, 1, "true or false"});
+    return table;
+  }
+};
+
+class TimeGame final : public Game {
+ public:
+  // As Game::Create.
+  static absl::StatusOr<std::shared_ptr<const TimeGame>> Create(
+      std::shared_ptr<const Program> program, const Hardware& hardware,
+      const TimeGameOptions& options = {});
+  // `game`, if it is a time game; else null.
+  static const TimeGame* From(const Game& game) { return dynamic_cast<const TimeGame*>(&game); }
+
+  std::unique_ptr<Position> NewInitialPosition() const override;
+  std::string ActionToString(int action) const override;
+  Intent OpenIntent() const override;
+  Intent ReadPlan(const Plan& plan) const override;
+  std::shared_ptr<const Game> Reordered(std::shared_ptr<const Program> program,
+                                        absl::Span<const Tick> order,
+                                        absl::Span<const int32_t> access_of) const override;
+
+ protected:
+  std::unique_ptr<const PositionObserver> MakeObserver(
+      const ObservationOptions& options, std::shared_ptr<const PriceSums> prices) const override;
+
+ private:
+  using Game::Game;
+};
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_GAME_TIME_TIME_GAME_H_
