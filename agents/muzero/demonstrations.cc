@@ -31,7 +31,7 @@ constexpr uint64_t kDemonstrationStream = 100;  // of a trainer's seed
 struct Player {
   const char* solver;
   int64_t evaluations = 0;
-  bool plays_time_games = false;  // also where the problem's game is a priority game
+  std::shared_ptr<const Game> game = nullptr;  // in place of the problem's
 };
 
 bool SeesGreedy(const Config& config) { return config.baseline == "greedy"; }
@@ -43,11 +43,13 @@ int DecisionsOfAGame(const Game& game) {
 }
 
 std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisions) {
-  std::vector<Player> players = {{"greedy"}, {"rent", 0, true}, {"styles"}, {"xla-heuristic"}};
+  std::vector<Player> players = {
+      {"greedy"}, {"rent", 0, TimeGameOf(*problem.game)}, {"styles"}, {"xla-heuristic"}};
   if (anneal_decisions <= 0) return players;
-  const double games = anneal_decisions / problem.game->options().decision_cost() /
-                       std::max(1, DecisionsOfAGame(*problem.game));
-  players.push_back({"anneal", 1 + static_cast<int64_t>(games)});
+  const std::shared_ptr<const Game> annealed = PriorityGameOf(*problem.game);
+  const double games = anneal_decisions / annealed->options().decision_cost() /
+                       std::max(1, DecisionsOfAGame(*annealed));
+  players.push_back({"anneal", 1 + static_cast<int64_t>(games), annealed});
   if (problem.xla_plan != nullptr) players.push_back({"xla-assigned"});
   return players;
 }
@@ -111,7 +113,7 @@ absl::StatusOr<std::vector<SolveResult>> Ask(const std::vector<Player>& players,
   std::vector<SolveResult> results;
   for (const Player& player : players) {
     SolveProblem played = placement;
-    if (player.plays_time_games) played.game = TimeGameOf(*placement.game);
+    if (player.game != nullptr) played.game = player.game;
     SolveLimits limits;
     limits.seconds = 0;
     limits.evaluations = player.evaluations;

@@ -52,13 +52,10 @@ def _demonstration_decisions(trainer: MuZero, seconds: float) -> float:
 
     It is measured, because in some programs a decision takes ten times as long as in others.
     """
-    kind = trainer.settings["game"]
-    if kind == "schedule":  # At the program's own order that is what annealing plays.
-        kind = "priority"
     measuring = min(_MEASURING_SHARE * seconds / len(trainer.names), _MOST_MEASURING_SECONDS)
     seconds_of_a_decision = 0.0  # of one in each program, as it counts
     for program, hardware in zip(trainer.programs, trainer.hardware, strict=True):
-        game = Game(program, hardware=hardware, game=kind)
+        game = Game(program, hardware=hardware, game="priority")
         counted = torch_module().muzero_count_of_decision(game)
         decisions = max(1, len(solve(game, "greedy").actions))
         seconds_of_a_decision += _seconds_of_a_game(game, measuring) / decisions / counted
