@@ -55,7 +55,7 @@ TEST_CASE("a slice of a tuple's element in a loop that became a prefetch") {
   Wrap(assigned, "high", kHigh);
   LoopInto(after, assigned);
   assigned.Call("high_start", "wrapped_high").Place("part_high", {}, 2048, 1);
-  const Read read = module.ReadPlan(assigned);
+  const Read read = ReadPlan(module, assigned);
   CHECK(read.OffsetOf("new", "high") == 2048);
   REQUIRE(read.plan.copies.size() == 1);
   const Copy& copy = read.plan.copies[0];
@@ -111,7 +111,7 @@ TEST_CASE("an eviction right before the tuple that a loop's body gives begins in
   after.carried_on = std::string("home");
   ModuleText assigned = LoopOf(after);
   assigned.Place("in", {0}, 0, 1).Place("new", {}, 0, 1);
-  const Read read = LoopOf(before).ReadPlan(assigned);
+  const Read read = ReadPlan(LoopOf(before), assigned);
   REQUIRE(read.plan.copies.size() == 2);
   const Copy& out = read.plan.copies[1];
   CHECK(out.kind == CopyKind::kEviction);
@@ -143,7 +143,7 @@ TEST_CASE("a loop that carries in fast memory what its body uses in main memory 
   after.behind[0] = Line("sum", kFast, "element 1 of loop");
   ModuleText assigned = LoopOf(after);
   assigned.Place("made", {}, 8192, 1).Place("in", {0}, 0, 1).Place("back", {0}, 0, 1);
-  const Read read = LoopOf(before).ReadPlan(assigned);
+  const Read read = ReadPlan(LoopOf(before), assigned);
   CHECK(read.OffsetOf("s", "made") == 8192);
   CHECK(read.OffsetOf("s", "s") == -1);
   CHECK(read.OffsetOf("one_more", "s") == -1);
@@ -192,7 +192,7 @@ TEST_CASE("what a loop carries in fast memory stays there over the whole loop") 
       .Place("t0", {0}, 4096, 1)
       .Place("use", {}, 8192, 1)
       .Place("more", {}, 0, 1);
-  const Read read = before.ReadPlan(after);
+  const Read read = ReadPlan(before, after);
   CHECK(read.OffsetOf("s", "s") == 0);
   CHECK(read.OffsetOf("use", "s") == 0);
   CHECK(read.OffsetOf("loop", "s") == 0);
@@ -235,7 +235,7 @@ TEST_CASE("what a loop fetches for the next trip is fetched at the begin of each
   after.behind[1] = Line("tab", kFast, "element 2 of loop");
   ModuleText assigned = LoopOf(after);
   assigned.Place("first", {0}, 4096, 1).Place("again", {0}, 4096, 1);
-  const Read read = LoopOf(before).ReadPlan(assigned);
+  const Read read = ReadPlan(LoopOf(before), assigned);
   CHECK(read.OffsetOf("loop", "t") == -1);
   CHECK(read.OffsetOf("more", "t") == 4096);
   REQUIRE(read.plan.copies.size() == (used_behind ? 2 : 1));
@@ -270,7 +270,7 @@ TEST_CASE("a plain copy before such a loop makes its result in main memory") {
   after.initial = std::string("s, here");
   ModuleText assigned = LoopOf(after);
   assigned.Place("in", {0}, 4096, 1).Place("again", {0}, 4096, 1);
-  const Read read = LoopOf(before).ReadPlan(assigned);
+  const Read read = ReadPlan(LoopOf(before), assigned);
   CHECK(read.OffsetOf("first", "first") == -1);
   CHECK(read.OffsetOf("loop", "first") == -1);
   CHECK(read.OffsetOf("more", "first") == 4096);
@@ -302,7 +302,7 @@ TEST_CASE("what a loop carries goes through main memory where there are no bytes
   after.behind[0] = Line("sum", kFast, "element 1 of loop");
   ModuleText assigned = LoopOf(after);
   assigned.Place("s", {}, 0, 1).Place("new", {}, 0, 1).Place("big", {}, 0, 1);
-  const Read read = LoopOf(before).ReadPlan(assigned);
+  const Read read = ReadPlan(LoopOf(before), assigned);
   CHECK(read.OffsetOf("big", "big") == 0);
   CHECK(read.OffsetOf("loop", "s") == -1);
   CHECK(read.OffsetOf("s", "s") == 0);
@@ -335,7 +335,7 @@ TEST_CASE("a value read from one place and written to another is one residence")
   after.carried_on = std::string("home");
   ModuleText assigned = LoopOf(after);
   assigned.Place("in", {0}, 0, 1).Place("new", {}, 4096, 1);
-  const Read read = LoopOf(before).ReadPlan(assigned);
+  const Read read = ReadPlan(LoopOf(before), assigned);
   CHECK(read.OffsetOf("new", "s") == 4096);
   CHECK(read.OffsetOf("more", "s") == 4096);
   CHECK(read.plan.residences.size() == 1);

@@ -43,7 +43,7 @@ TEST_CASE("a slice that became a transfer out of fast memory reads there") {
       .Add("b = f32[4,128] negate(high_done)")
       .Add("r = (f32[8,128], f32[4,128]) tuple(a, b)")
       .Place("q", {}, 4096, 1);
-  const Read read = before.ReadPlan(after);
+  const Read read = ReadPlan(before, after);
   CHECK(read.OffsetOf("high", "q") == 4096);
   CHECK(read.OffsetOf("high", "high") == -1);
   CHECK(read.OffsetOf("b", "high") == -1);
@@ -67,7 +67,7 @@ TEST_CASE("a plain copy that became a prefetch of what was evicted just before")
       .Add("r = f32[8,128] abs(c1)")
       .Place("q", {}, 0, 1)
       .Place("in", {0}, 4096, 1);
-  const Read read = before.ReadPlan(after);
+  const Read read = ReadPlan(before, after);
   REQUIRE(read.plan.copies.size() == 2);
   CHECK(read.plan.copies[0].kind == CopyKind::kEviction);
   REQUIRE(read.plan.copies[1].replaces >= 0);
@@ -140,7 +140,7 @@ TEST_CASE("a copy that became a transfer to what branches write, and a fetch bef
   after.Place("y.r", {}, 0, 1).Place("d", {}, 0, 1).Place("c0", {0}, 0, 1);
   after.Place("k0", {0}, 4096, 1);
   after.Place("t.r", {}, 8192, 1).Place("u.r", {}, 12288, 1);
-  const Read read = before.ReadPlan(after);
+  const Read read = ReadPlan(before, after);
   CHECK(read.OffsetOf("c", "p") == -1);
   CHECK(read.OffsetOf("t.r", "k") == 4096);
   CHECK(read.OffsetOf("u.r", "k") == 4096);

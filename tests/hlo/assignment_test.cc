@@ -46,7 +46,7 @@ TEST_CASE("a preload, a prefetch, and a result kept in fast memory") {
       .Place("q0", {0}, 8192, 1)
       .Place("a", {}, 4096, 1)
       .Place("b", {}, 777, 0);
-  const Read read = Straight().ReadPlan(after);
+  const Read read = ReadPlan(Straight(), after);
   CHECK(read.OffsetOf("a", "p") == 0);
   CHECK(read.OffsetOf("a", "a") == 4096);
   CHECK(read.OffsetOf("b", "q") == 8192);
@@ -76,7 +76,7 @@ TEST_CASE("a result evicted and fetched again is two residences") {
       .Add("r = f32[8,128] add(again, b)")
       .Place("a", {}, 0, 1)
       .Place("in", {0}, 4096, 1);
-  const Read read = Straight().ReadPlan(after);
+  const Read read = ReadPlan(Straight(), after);
   CHECK(read.OffsetOf("a", "a") == 0);
   CHECK(read.OffsetOf("r", "a") == 4096);
   REQUIRE(read.plan.copies.size() == 2);
@@ -109,7 +109,7 @@ TEST_CASE("slices fill the parts of one residence") {
       .Add("r = f32[8,128] add(a, b)")
       .Place("s0", {}, 6144, 1)
       .Place("s1", {}, 4096, 1);
-  const Read read = Straight().ReadPlan(after);
+  const Read read = ReadPlan(Straight(), after);
   CHECK(read.OffsetOf("b", "q") == 4096);
   REQUIRE(read.plan.copies.size() == 2);
   CHECK(read.plan.copies[0] ==
@@ -134,7 +134,7 @@ TEST_CASE("a plain copy that became a prefetch") {
       .Add(Line("c1", kFast, "copy-done(c0)"))
       .Add("r = f32[8,128] add(a, c1)")
       .Place("c0", {0}, 0, 1);
-  const Read read = before.ReadPlan(after);
+  const Read read = ReadPlan(before, after);
   CHECK(read.OffsetOf("r", "c") == 0);
   CHECK(read.OffsetOf("c", "c") == 0);
   CHECK(read.OffsetOf("c", "p") == -1);
@@ -186,7 +186,7 @@ TEST_CASE("slices that became prefetches, two of one array") {
       .Add("r = f32[4,128] add(a, low_done, high_done)")
       .Place("part_low", {}, 4096, 1)
       .Place("part_high", {}, 0, 1);
-  const Read read = before.ReadPlan(after);
+  const Read read = ReadPlan(before, after);
   CHECK(read.OffsetOf("low", "p") == -1);
   CHECK(read.OffsetOf("low", "low") == 4096);
   CHECK(read.OffsetOf("high", "high") == 0);
@@ -202,13 +202,13 @@ TEST_CASE("a copy that is split between two cores has all bytes of the buffer") 
   // On v5p a copy in fast memory may have one half of the array on each core: SC(0:4).
   const char* const split = "f32[8,128]{1,0:T(8,128)S(1)SC(0:4)}";
   const ModuleText after = WithPrefetch(split, 8192);
-  const Read read = Straight().ReadPlan(after);
+  const Read read = ReadPlan(Straight(), after);
   CHECK(read.OffsetOf("b", "q") == 8192);
   REQUIRE(read.plan.copies.size() == 1);
   CHECK(read.plan.copies[0] == Copy{CopyKind::kPrefetch, ResidenceId(0), 2, 3, 0, 4096, false, -1});
   // The halves fit at the top of fast memory, where all of it doesn't: then it lies elsewhere.
   const ModuleText top = WithPrefetch(split, UnitHardware().fast_bytes - 2048);
-  CHECK(Straight().ReadPlan(top).OffsetOf("b", "q") == 0);
+  CHECK(ReadPlan(Straight(), top).OffsetOf("b", "q") == 0);
 }
 
 TEST_CASE("scratch that the compiler gives a place among the buffers lies below them") {
@@ -223,7 +223,7 @@ TEST_CASE("scratch that the compiler gives a place among the buffers lies below 
   after.Place("a", {}, 0, 1).Place("b", {}, 16384, 1);
   scratch(before, 0);
   scratch(after, 8192);
-  const Read read = before.ReadPlan(after);
+  const Read read = ReadPlan(before, after);
   for (Tick t = 0; t < read.program->ticks(); ++t) {
     const Instruction& instruction = read.program->instruction(t);
     CHECK(instruction.reserved_bytes == (instruction.name == "b" ? 8192 : 0));
@@ -233,7 +233,7 @@ TEST_CASE("scratch that the compiler gives a place among the buffers lies below 
   // Scratch at several offsets: what is in the way moves.
   after.at("a").set_backend_config(
       R"({"scoped_memory_configs":[{"memory_space":"1","offset":"4096","size":"4096"}]})");
-  const Read moved = before.ReadPlan(after);
+  const Read moved = ReadPlan(before, after);
   CHECK(moved.OffsetOf("a", "a") == 8192);
   CHECK(moved.OffsetOf("b", "b") == 16384);
 }

@@ -204,7 +204,7 @@ TEST_CASE("a checkpoint of the priority game says so, and comes back with its ga
   const auto trainer = Make(problems, TinyConfig("priority"));
   Steps(*trainer, 3);
   const std::string saved = *trainer->Save();
-  REQUIRE(saved.find("mallocgame muzero checkpoint 10, priority rules 3, observation 1\n") == 0);
+  REQUIRE(saved.find("mallocgame muzero checkpoint 11, priority rules 3, observation 1\n") == 0);
   const auto loaded = Trainer::Load(problems, saved, 1);
   REQUIRE(loaded.ok());
   REQUIRE((*loaded)->config().game == "priority");
