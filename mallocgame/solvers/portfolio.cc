@@ -21,8 +21,7 @@ namespace {
 
 constexpr const char* kXlaAssigned = "xla-assigned";
 
-// What runs beside the others: a solver, or, with no name, annealing of the best plan that there was
-// before it.
+// What runs beside the others: a solver, or, with no name, annealing of the best plan so far.
 struct Member {
   std::string solver;
   double share;               // of the time limit on one core

@@ -104,8 +104,8 @@ class AssignmentWriter {
     }
   }
 
-  // The compiler has given the bytes away after the last use that it knows: to values that are there
-  // still, or are brought there from fast memory.
+  // The compiler has given the bytes away after the last use that it knows: to values that are
+  // there still, or are brought there from fast memory.
   absl::Status CheckBytesOf(const ProlongedValue& value) const {
     const auto found = std::find_if(homes_.begin(), homes_.end(), [&](const auto& home) {
       return home.first.second == value.array;
