@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,6 +12,7 @@
 #include "mallocgame/base/rng.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/search/anneal.h"
+#include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/residence_search.h"
 #include "mallocgame/simulator/simulate.h"
 
@@ -23,13 +25,16 @@ constexpr std::array<Cooling, 4> kCoolings = {
     {{1e-5, 1e-7}, {1e-4, 1e-7}, {1e-3, 1e-7}, {3e-3, 1e-7}}};
 constexpr double kTrialsOfAChain = 64;  // for each access; a chain that is longer finds little more
 constexpr double kMostChains = 64;
+// This one goes without the buffers that fill most of fast memory: much has to change before a plan
+// shows what it is worth to do without them, which no small change finds out.
+constexpr int kWithoutLargest = 1;
 constexpr int64_t kTrialsToCount = 256;  // after so many it is known how many there will be
 
 }  // namespace
 
 absl::StatusOr<FoundPlan> AnnealPlan(const Game& game, const Plan& plan, uint64_t seed,
                                      const std::function<double(int64_t)>& used) {
-  ResidenceSearch search(game, plan);
+  std::optional<ResidenceSearch> search(std::in_place, game, plan);
   Rng rng(seed, 4);
   int64_t evaluations = 1;
   double chains = 0;  // how many there are; 0: nobody knows yet
@@ -39,7 +44,7 @@ absl::StatusOr<FoundPlan> AnnealPlan(const Game& game, const Plan& plan, uint64_
     const double share = used(evaluations);
     if (chains == 0 && evaluations > kTrialsToCount) {
       const double trials = static_cast<double>(evaluations) / std::max(share, 1e-9),
-                   of_each = trials / static_cast<double>(search.accesses());
+                   of_each = trials / static_cast<double>(search->accesses());
       chains = std::clamp(std::floor(of_each / kTrialsOfAChain), 1.0, kMostChains);
       // With few trials nothing that is lost by heat would be found again.
       options.cooling.first *= std::clamp(of_each / kTrialsOfAChain, 0.03, 1.0);
@@ -50,13 +55,25 @@ absl::StatusOr<FoundPlan> AnnealPlan(const Game& game, const Plan& plan, uint64_
     ++evaluations;
     return true;
   };
-  options.better = [&] { search.Remember(); };
-  for (; !search.empty() && used(evaluations) < 1; ++chain) {
-    if (chain > 0) search.Return();
+  const auto anneal = [&](ResidenceSearch& residences) {
     options.cooling = kCoolings[chain % kCoolings.size()];
-    Anneal(search, options, rng);
+    options.better = [&residences] { residences.Remember(); };
+    Anneal(residences, options, rng);
+    ++chain;
+  };
+  while (!search->empty() && used(evaluations) < 1) {
+    if (chain == kWithoutLargest) {
+      if (const auto without = GameWithoutLargest(game)) {
+        ResidenceSearch others(*without, search->Remembered());
+        if (!others.empty()) anneal(others);
+        if (others.remembered_ps() < search->remembered_ps())
+          search.emplace(game, others.Remembered());
+      }
+    }
+    if (chain > 0) search->Return();
+    anneal(*search);
   }
-  Plan found = search.Remembered();
+  Plan found = search->Remembered();
 
   const auto latency_of = [&game](const Plan& judged) {
     const auto report = Simulate(game.cost_model(), judged);

@@ -68,7 +68,7 @@ ResidenceSearch::ResidenceSearch(const Game& game, const Plan& plan)
   if (large_.empty()) large_ = all_;
   trial_ = arrangement_.compute_ps() + schedule_.Run(arrangement_);
   Accept();
-  remembered_.assign(arrangement_.placed().begin(), arrangement_.placed().end());
+  Remember();
 }
 
 bool ResidenceSearch::Try(int64_t most) {
@@ -94,6 +94,7 @@ void ResidenceSearch::Remember() {
     if (r < std::ssize(remembered_)) remembered_[r] = arrangement_.placed()[r];
   }
   changed_.clear();
+  remembered_ps_ = latency_;
 }
 
 void ResidenceSearch::PlaceRemembered(Arrangement& arrangement) const {

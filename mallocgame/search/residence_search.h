@@ -52,6 +52,7 @@ class ResidenceSearch final : public Neighbourhood {
   void Remember();
   void Return();
   Plan Remembered() const;
+  int64_t remembered_ps() const { return remembered_ps_; }
 
  private:
   int32_t AnyDecision(Rng& rng) const;
@@ -81,7 +82,7 @@ class ResidenceSearch final : public Neighbourhood {
   CopySchedule schedule_;
   std::vector<int32_t> all_, large_;  // decisions that may be served from fast memory
   std::vector<int32_t> position_of_;  // of each decision: its position among those of its buffer
-  int64_t latency_ = 0, trial_ = 0;
+  int64_t latency_ = 0, trial_ = 0, remembered_ps_ = 0;
   // The remembered solution, by place, and the places that have changed since.
   std::vector<PlannedResidence> remembered_;
   std::vector<int32_t> changed_;

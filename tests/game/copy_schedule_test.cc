@@ -76,7 +76,8 @@ class RandomArrangement {
       arrangement_.Undo();
   }
 
-  // As games that are played again do: some in the middle go or change their turn, and the others are placed again.
+  // As games that are played again do: some in the middle go or change their turn, and the others
+  // are placed again.
   void ChangeAny() {
     std::vector<PlannedResidence> again(arrangement_.placed().begin(), arrangement_.placed().end());
     std::erase_if(again, [](const PlannedResidence& planned) { return planned.buffer < 0; });

@@ -307,7 +307,7 @@ TEST_CASE("a plan that is not well formed, and totals beyond 64 bits, are refuse
   b.EndLoop();
   const auto program = b.Build();
   const auto report = Simulate(CostModel(program, l.hardware), AllMainPlan(*program, l.hardware));
-  CHECK(report.status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(report.status().code() == absl::StatusCode::kOutOfRange);
   CHECK_THAT(std::string(report.status().message()), Catch::Contains("exceeds"));
 }
 
