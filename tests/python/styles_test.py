@@ -5,7 +5,6 @@ import numpy as np
 import mallocgame as mg
 
 
-
 def test_its_games_alone_win_more_than_rents_on_programs_it_has_not_seen():
     scores: dict[str, list[float]] = {"styles": [], "rent": []}
     for level in mg.levels("test")[:30]:
@@ -33,4 +32,3 @@ def test_with_evaluations_left_it_anneals_the_residences_of_its_plan():
         assert [point[1] for point in longer.curve][-1] == longer.report.latency_ps
         better += longer.report.latency_ps < 0.999 * games
     assert better >= 3
-
