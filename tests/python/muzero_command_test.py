@@ -101,7 +101,7 @@ def test_the_command_learns_the_priority_game(tmp_path, run):
     options = (PROGRAM, "--solver", "muzero", "--checkpoint", checkpoint, "--seconds", 0.5)
     assert run("solve", *options).returncode == 0
     other = run("solve", *options, "--game", "time")
-    assert other.returncode == 2 and "trained in the game 'priority'" in other.stderr
+    assert other.returncode == 2 and "plays the priority game only" in other.stderr
     for arguments, sentence in (
         (("muzero", "--resume", "--game", "time"), "--config: found game=time, but"),
         (
