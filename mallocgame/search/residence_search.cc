@@ -1,8 +1,8 @@
 #include "mallocgame/search/residence_search.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "mallocgame/base/rounding.h"
@@ -177,6 +177,9 @@ bool ResidenceSearch::Eject(const PlannedResidence& planned, Tick begin, Rng& rn
                 highest = (game_->usable_bytes() - bytes) / alignment * alignment;
   if (lowest > highest) return false;
   if (!arrangement_.FindOver(begin, planned.end, kMostNear, over_) || over_.empty()) return false;
+  const auto lies_at = [&](const PlannedResidence& one, int64_t offset) {
+    return one.offset < offset + bytes && offset < one.offset + arrangement_.size(one);
+  };
   int64_t best = -1;
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kOffsets; ++i) {
@@ -189,7 +192,7 @@ bool ResidenceSearch::Eject(const PlannedResidence& planned, Tick begin, Rng& rn
     size_t count = 0;
     for (const int32_t r : over_) {
       const PlannedResidence& one = arrangement_.placed()[r];
-      if (one.offset >= offset + bytes || offset >= one.offset + arrangement_.size(one)) continue;
+      if (!lies_at(one, offset)) continue;
       ++count;
       loss +=
           static_cast<double>(arrangement_.size(one)) * static_cast<double>(one.end - one.begin);
@@ -199,21 +202,21 @@ bool ResidenceSearch::Eject(const PlannedResidence& planned, Tick begin, Rng& rn
     best = offset;
   }
   if (best < 0) return false;
-  std::array<PlannedResidence, kMostEjected> ejected;
-  size_t count = 0;
+  std::vector<PlannedResidence> ejected;
   for (const int32_t r : over_) {
     const PlannedResidence& one = arrangement_.placed()[r];
-    if (one.offset >= best + bytes || best >= one.offset + arrangement_.size(one)) continue;
-    ejected[count++] = one;
+    if (!lies_at(one, best)) continue;
+    ejected.push_back(one);
     arrangement_.Remove(r);
   }
   arrangement_.PlaceAt(planned, begin, best);
-  std::sort(ejected.begin(), ejected.begin() + count,
+  // The largest choose first.
+  std::sort(ejected.begin(), ejected.end(),
             [this](const PlannedResidence& a, const PlannedResidence& b) {
-              const int64_t x = arrangement_.size(a), y = arrangement_.size(b);
-              return x != y ? x > y : a.offset != b.offset ? a.offset < b.offset : a.need < b.need;
+              return std::tuple(-arrangement_.size(a), a.offset, a.need) <
+                     std::tuple(-arrangement_.size(b), b.offset, b.need);
             });
-  for (size_t i = 0; i < count; ++i) PlaceNear(ejected[i], ejected[i].begin, -1);
+  for (const PlannedResidence& one : ejected) PlaceNear(one, one.begin, -1);
   return true;
 }
 
@@ -390,7 +393,8 @@ void ResidenceSearch::Fill(Rng& rng) {
     const int32_t decision = all_[from + rng.Below(to - from)];
     if (!MayServe(decision)) continue;
     const int32_t buffer = game_->tables().decisions[decision].buffer;
-    int32_t first = position_of_[decision], last = first;
+    const int32_t first = position_of_[decision];
+    int32_t last = first;
     const auto of = tables_.decisions_of(buffer);
     const bool grows = rng.Below(2) == 0;
     while (grows && last + 1 < std::ssize(of) && MayServe(of[last + 1]) && rng.Below(4) != 0)
@@ -424,12 +428,8 @@ bool ResidenceSearch::Move(int32_t decision, Rng& rng) {
 
 void ResidenceSearch::Propose(Rng& rng) {
   const int32_t decision = AnyDecision(rng);
-  bool moved = Move(decision, rng);
-  if (moved && rng.Below(4) == 0) Move(Near(decision, rng), rng);
-  if (!moved) {
-    Reject();
-    return;
-  }
+  if (!Move(decision, rng)) return Reject();
+  if (rng.Below(4) == 0) Move(Near(decision, rng), rng);
   if (rng.Below(2) == 0) Fill(rng);
 }
 
