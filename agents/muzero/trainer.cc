@@ -24,7 +24,7 @@
 #include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/plan_file.h"
-#include "mallocgame/search/refine_plan.h"
+#include "mallocgame/search/anneal_plan.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/pipeline.h"
 
@@ -37,6 +37,7 @@ using training::WriteBytes;
 
 // Streams of random numbers that are drawn from the trainer's seed.
 enum Stream : uint64_t { kNetworkStream = 1, kPolishStream, kIterationStream };
+constexpr double kPolishTrials = 4000;  // without a limit of time
 
 // The best plan known for a problem. No play of the problem's game need have this plan, so the best
 // play (in the replay) is kept apart.
@@ -257,8 +258,14 @@ class MuZeroTrainer final : public Trainer {
     MG_ASSIGN_OR_RETURN(SolveResult result, Best(i));
     // Best is of the best game, if that is no worse than the best plan.
     const std::shared_ptr<const Game> game = GameAt(i, result.order);
-    FoundPlan polished =
-        RefinePlan(*game, result.plan, MixSeeds(seed_, kPolishStream), Deadline(seconds, cancel));
+    const Deadline deadline(seconds, cancel);
+    const auto used = [&](int64_t trials) {
+      if (deadline.Passed()) return 1.0;
+      return seconds > 0 ? deadline.seconds() / seconds
+                         : static_cast<double>(trials) / kPolishTrials;
+    };
+    MG_ASSIGN_OR_RETURN(FoundPlan polished,
+                        AnnealPlan(*game, result.plan, MixSeeds(seed_, kPolishStream), used));
     MG_ASSIGN_OR_RETURN(const bool better,
                         KeepBetter(*game, std::move(polished), "polished", result));
     if (!better) return result;

@@ -83,8 +83,8 @@ class Trainer {
   // other weights of importance, or forbid the largest buffers: the one that is most promising is
   // played (demonstrations.h).
   virtual absl::StatusOr<SolveResult> BestGame(size_t i) const = 0;
-  // What local search over the whole plan (search/refine_plan.h) makes of Best(i) within
-  // so much time, or, with 0, within a number of changes. It is Best(i) from then on; the
+  // What annealing the residences (search/anneal_plan.h) of Best(i) makes of it within so much
+  // time, or, with 0, within a number of trials. It is Best(i) from then on; the
   // iterations to come are the same as without.
   virtual absl::StatusOr<SolveResult> Polish(size_t i, double seconds,
                                              const std::atomic<bool>* cancel) = 0;

@@ -221,7 +221,7 @@ void BindMuZeroTrainer(py::module_& module) {
                             }));
           },
           py::arg("problem"), py::arg("seconds"),
-          "Improves best() by local search over the whole plan, and returns it.")
+          "Improves best() by annealing its residences, and returns it.")
       .def_property_readonly(
           "settings", [](TrainerHandle& t) { return SettingsOf(t.trainer().config()); },
           "All settings as text, by name.")

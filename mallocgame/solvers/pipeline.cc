@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/search/anneal_plan.h"
-#include "mallocgame/search/refine_plan.h"
 #include "mallocgame/simulator/simulate.h"
 
 namespace mallocgame {
@@ -49,12 +48,6 @@ absl::Status Pipeline::Anneal(const Game& game, double until, SolveResult& resul
   MG_ASSIGN_OR_RETURN(FoundPlan annealed, AnnealPlan(game, result.plan, limits_.seed, used));
   evaluations_ += annealed.evaluations;
   return KeepBetter(game_, std::move(annealed), "annealed", result).status();
-}
-
-absl::Status Pipeline::Refine(const Deadline& deadline, SolveResult& result) {
-  FoundPlan refined = RefinePlan(game_, result.plan, limits_.seed, deadline);
-  evaluations_ += refined.evaluations;
-  return KeepBetter(game_, std::move(refined), "polished", result).status();
 }
 
 }  // namespace mallocgame

@@ -38,8 +38,6 @@ class Pipeline {
   // Anneals the residences of the result's plan (search/anneal_plan.h) in `game`, which may be
   // another one of the program, until the share `until` of the limits is used up.
   absl::Status Anneal(const Game& game, double until, SolveResult& result);
-  // Refines the result's plan (search/refine_plan.h) until `deadline` passes.
-  absl::Status Refine(const Deadline& deadline, SolveResult& result);
 
  private:
   bool HasTooFew(double until) const;

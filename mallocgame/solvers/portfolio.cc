@@ -30,7 +30,6 @@ struct Member {
   bool plays_first = false;   // annealed priority games, which may lead to a better start
 };
 
-constexpr double kPolish = 0.06;  // the share of the limits in which an annealed plan is polished
 constexpr int kAnnealed = 2;      // annealed plans with a limit of evaluations
 constexpr double kPlayed = 0.25;  // the share of the limits for games that are played first
 // Beyond so many accesses few games can be played, as a game costs what the program is large.
@@ -102,7 +101,7 @@ absl::StatusOr<SolveResult> RunSolver(const SolveProblem& problem, const SolveLi
   return result;
 }
 
-// Anneals the residences of `start` and polishes what that finds.
+// Anneals the residences of `start`.
 absl::StatusOr<SolveResult> AnnealOn(const SolveProblem& problem, const SolveLimits& limits,
                                      const SolveFunction& solve, SolveResult start,
                                      const Member& member, Curve& curve) {
@@ -128,9 +127,7 @@ absl::StatusOr<SolveResult> AnnealOn(const SolveProblem& problem, const SolveLim
     if (LatencyWithPreloads(played.report) < LatencyWithPreloads(start.report))
       start = std::move(played);
   }
-  MG_RETURN_IF_ERROR(pipeline.Anneal(*problem.game, 1 - kPolish, start));
-  curve.Add(start.found_by, start.report.latency_ps);
-  MG_RETURN_IF_ERROR(pipeline.Refine(pipeline.budget().deadline(), start));
+  MG_RETURN_IF_ERROR(pipeline.Anneal(*problem.game, 1, start));
   curve.Add(start.found_by, start.report.latency_ps);
   start.evaluations = pipeline.evaluations();
   return start;

@@ -177,7 +177,7 @@ class MuZero(TorchTrainer):
         return result
 
     def polish(self, program: int = 0, seconds: float = 1.0) -> SolveResult:
-        """Improves best() by local search over the whole plan, and returns it."""
+        """Improves best() by annealing its residences, and returns it."""
         result: SolveResult = self._trainer.polish(program, seconds)
         return result
 

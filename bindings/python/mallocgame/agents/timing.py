@@ -9,7 +9,7 @@ from mallocgame._solve import solve
 from mallocgame.agents.muzero import MuZero, MuZeroAgent, Trained, muzero_settings
 from mallocgame.agents.torch_module import torch_module
 
-POLISH_SHARE = 0.1  # of the time, for local search over the best plans at the end
+POLISH_SHARE = 0.1  # of the time, for annealing the best plans at the end
 _DECISIONS = "demonstration_decisions"
 _DEMONSTRATION_SHARE = 0.3  # of the time, for annealing's demonstrations
 _MEASURING_SHARE = 0.0015  # of the time, at least, to see how fast that plays,

@@ -1,5 +1,5 @@
-// RefinePlan: what it finds that the game leaves out, and that it never breaks or slows a plan.
-#include "mallocgame/search/refine_plan.h"
+// AnnealPlan: what it finds, and that it never breaks or slows a plan.
+#include "mallocgame/search/anneal_plan.h"
 
 #include <utility>
 
@@ -19,6 +19,11 @@ using testing::MakeGame;
 using testing::PlanBuilder;
 using testing::ProgramBuilder;
 using testing::TestHardware;
+
+FoundPlan Annealed(const Game& game, const Plan& plan, uint64_t seed) {
+  return *AnnealPlan(game, plan, seed,
+                     [](int64_t trials) { return static_cast<double>(trials) / 400; });
+}
 
 // A read of p, 8 bytes, behind 10 ps, which it saves 15 of if nothing has to be waited for.
 struct LateRead {
@@ -41,25 +46,25 @@ TEST_CASE("a prefetch that hides nothing begins earlier") {
   plan.Prefetch(r, 1, 1);  // a stall of 8
   plan.ServeAll(r);
   REQUIRE(LatencyOf(*game, plan.plan) == 10 + 8 + 5);
-  const FoundPlan refined = RefinePlan(*game, plan.plan, 1, {});
-  CHECK(refined.latency_ps == 15);
-  CHECK(refined.plan.copies.at(0).begin == 0);
-  CHECK(LatencyOf(*game, refined.plan) == 15);
+  const FoundPlan annealed = Annealed(*game, plan.plan, 1);
+  CHECK(annealed.latency_ps == 15);
+  CHECK(annealed.plan.copies.at(0).begin == 0);
+  CHECK(LatencyOf(*game, annealed.plan) == 15);
 }
 
 TEST_CASE("a read in main memory gets a prefetch where bytes are free") {
   const LateRead t;
   const auto game = MakeGame(t.program, TestHardware(8));
-  const FoundPlan refined = RefinePlan(*game, AllMainPlan(*t.program, game->hardware()), 1, {});
-  CHECK(refined.latency_ps == 15);
-  CHECK(refined.plan.copies.size() == 1);
+  const FoundPlan annealed = Annealed(*game, AllMainPlan(*t.program, game->hardware()), 1);
+  CHECK(annealed.latency_ps == 15);
+  CHECK(annealed.plan.copies.size() == 1);
 }
 
 TEST_CASE("a forbidden access stays in main memory") {
   const LateRead t;
   const auto game = MakeGame(t.program, TestHardware(8), std::vector<AccessId>{AccessId(0)});
   const Plan plan = AllMainPlan(*t.program, game->hardware());
-  CHECK(RefinePlan(*game, plan, 1, {}).plan == plan);
+  CHECK(Annealed(*game, plan, 1).plan == plan);
 }
 
 TEST_CASE("random plans stay valid and get no slower, the same for the same seed") {
@@ -72,14 +77,14 @@ TEST_CASE("random plans stay valid and get no slower, the same for the same seed
     const auto game = MakeGame(program, hardware);
     const State state = testing::PlayAtRandom(*game, rng);
     const Plan plan = state.ToPlan();
-    const FoundPlan refined = RefinePlan(*game, plan, 7, {});
-    const Verdict verdict = Validate(*program, game->hardware(), refined.plan);
+    const FoundPlan annealed = Annealed(*game, plan, 7);
+    const Verdict verdict = Validate(*program, game->hardware(), annealed.plan);
     INFO(verdict.message);
     REQUIRE(verdict.ok());
-    CHECK(refined.latency_ps == LatencyOf(*game, refined.plan));
-    CHECK(refined.latency_ps <= state.latency_ps());
-    faster += refined.latency_ps < state.latency_ps();
-    CHECK(RefinePlan(*game, plan, 7, {}).plan == refined.plan);
+    CHECK(annealed.latency_ps == LatencyOf(*game, annealed.plan));
+    CHECK(annealed.latency_ps <= state.latency_ps());
+    faster += annealed.latency_ps < state.latency_ps();
+    CHECK(Annealed(*game, plan, 7).plan == annealed.plan);
   }
   CHECK(faster > 30);
 }
