@@ -1,6 +1,7 @@
 // Plans are written into small modules, and read back as the compiler's own assignment is.
 #include "mallocgame/hlo/write/write_plan.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -213,6 +214,29 @@ TEST_CASE("a copy that begins where the program waits for the host is read back"
   CHECK(WriteAndRead(*program, plan, Unassigned(m)) == plan);
 }
 
+hlo::BufferAssignmentProto AssignmentOf(const PhaseModule& module) {
+  hlo::BufferAssignmentProto assignment;
+  REQUIRE(assignment.ParseFromString(module.buffer_assignment));
+  return assignment;
+}
+
+// With value `one` of main memory, by its place among the assigned ones, at the bytes of `other`.
+PhaseModule WithOneAt(const PhaseModule& module, int one, int other) {
+  hlo::BufferAssignmentProto assignment = AssignmentOf(module);
+  auto& assigned = *assignment.mutable_buffer_allocations(0)->mutable_assigned();
+  REQUIRE(assigned.size() > std::max(one, other));
+  assigned[one].set_offset(assigned[other].offset());
+  return {module.module, assignment.SerializeAsString()};
+}
+
+// In main memory, by logical buffer.
+std::map<int64_t, int64_t> OffsetsIn(const hlo::BufferAssignmentProto& assignment) {
+  std::map<int64_t, int64_t> offset_of;
+  for (const auto& one : assignment.buffer_allocations(0).assigned())
+    offset_of[one.logical_buffer_id()] = one.offset();
+  return offset_of;
+}
+
 TEST_CASE("what a copy reads later than the instruction whose place it takes keeps its bytes") {
   ModuleText m;
   m.Computation("main")
@@ -229,22 +253,14 @@ TEST_CASE("what a copy reads later than the instruction whose place it takes kee
   plan.served_by[made.index()] = plan.served_by[used.index()] = ResidenceId(0);
   plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), copy, use, 0, 32768}};
   plan.copies[0].replaces = copy;
-  const PhaseModule apart = Unassigned(m);
-  hlo::BufferAssignmentProto assignment;
-  REQUIRE(assignment.ParseFromString(apart.buffer_assignment));
-  auto& assigned = *assignment.mutable_buffer_allocations(0)->mutable_assigned();
-  REQUIRE(assigned.size() == 5);
-  assigned[3].set_offset(assigned[1].offset());  // `b` where `a` was
-  const PhaseModule shared{apart.module, assignment.SerializeAsString()};
+  const PhaseModule shared = WithOneAt(Unassigned(m), 3, 1);  // `b` where `a` was
   const absl::StatusOr<WrittenPlan> written = WritePlan(*program, plan, UnitHardware(), shared);
   INFO(written.status());
   REQUIRE(written.ok());
   CHECK(ReadBack(*program, shared, written->module).served_by == plan.served_by);
-  REQUIRE(assignment.ParseFromString(written->module.buffer_assignment));
-  std::map<int64_t, int64_t> offset_of;
-  for (const auto& one : assignment.buffer_allocations(0).assigned())
-    offset_of[one.logical_buffer_id()] = one.offset();
-  CHECK(offset_of[2] != offset_of[4]);
+  const hlo::BufferAssignmentProto assignment = AssignmentOf(written->module);
+  const std::map<int64_t, int64_t> offset_of = OffsetsIn(assignment);
+  CHECK(offset_of.at(2) != offset_of.at(4));
 }
 
 // `b` has the bytes of `a` in main memory, is made in fast memory, and is evicted while the copy
@@ -272,21 +288,14 @@ TEST_CASE("what is evicted keeps away from what a copy reads later than its inst
   plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), copy, use, 0, 32768},
                  {CopyKind::kEviction, ResidenceId(1), leaves + 1, leaves + 2, 0, 32768}};
   plan.copies[0].replaces = copy;
-  const PhaseModule apart = Unassigned(m);
-  hlo::BufferAssignmentProto assignment;
-  REQUIRE(assignment.ParseFromString(apart.buffer_assignment));
-  auto& assigned = *assignment.mutable_buffer_allocations(0)->mutable_assigned();
-  assigned[3].set_offset(assigned[1].offset());
-  const int64_t known = assignment.logical_buffers_size();
-  const PhaseModule shared{apart.module, assignment.SerializeAsString()};
+  const PhaseModule shared = WithOneAt(Unassigned(m), 3, 1);
+  const int64_t known = AssignmentOf(shared).logical_buffers_size();
   const absl::StatusOr<WrittenPlan> written = WritePlan(*program, plan, UnitHardware(), shared);
   INFO(written.status());
   REQUIRE(written.ok());
   CHECK(ReadBack(*program, shared, written->module).served_by == plan.served_by);
-  REQUIRE(assignment.ParseFromString(written->module.buffer_assignment));
-  std::map<int64_t, int64_t> offset_of;
-  for (const auto& one : assignment.buffer_allocations(0).assigned())
-    offset_of[one.logical_buffer_id()] = one.offset();
+  const hlo::BufferAssignmentProto assignment = AssignmentOf(written->module);
+  const std::map<int64_t, int64_t> offset_of = OffsetsIn(assignment);
   int64_t brought = 0;  // what the eviction brings to main memory
   for (const auto& buffer : assignment.logical_buffers()) {
     if (buffer.id() > known && buffer.color() == 0 && buffer.size() == 32768) brought = buffer.id();

@@ -8,16 +8,11 @@
 #include "mallocgame/hlo/check/phase_reading.h"
 #include "mallocgame/hlo/check/phase_rules.h"
 #include "mallocgame/hlo/module/hlo.pb.h"
+#include "mallocgame/hlo/module/memory_spaces.h"
 #include "mallocgame/hlo/module/value_edges.h"
 
 namespace mallocgame::hlo {
 namespace {
-
-std::string WithoutSpace(const ShapeProto& shape) {
-  ShapeProto copy = shape;
-  copy.mutable_layout()->clear_memory_space();
-  return copy.SerializeAsString();
-}
 
 class HandedOnChecker {
  public:
@@ -51,7 +46,7 @@ class HandedOnChecker {
     for (int32_t k = 0; k < a.count; ++k) {
       const Position &x = positions_[a.first + k], &y = positions_[b.first + k];
       if (x.is_tuple != y.is_tuple ||
-          (!x.is_tuple && WithoutSpace(*x.shape) != WithoutSpace(*y.shape))) {
+          (!x.is_tuple && ArrayWithoutSpace(*x.shape) != ArrayWithoutSpace(*y.shape))) {
         return Refuse(PhaseRule::kShape, Handing(i, a.first + k, b.first + k), module_.Where(i),
                       ": ", positions_.Name(a.first + k), " has another shape than ",
                       positions_.Name(b.first + k), "; they must agree");

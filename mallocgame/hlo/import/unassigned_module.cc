@@ -30,12 +30,6 @@ struct FastTransfer {
   std::vector<int32_t> begun_as;  // arrays
 };
 
-std::string WithoutSpace(const ShapeProto& shape) {
-  ShapeProto copy = shape;
-  copy.mutable_layout()->clear_memory_space();
-  return copy.SerializeAsString();
-}
-
 class TransferFinder {
  public:
   TransferFinder(const Module& module, const Schedule& schedule, int64_t fast)
@@ -90,7 +84,7 @@ class TransferFinder {
       if (module_.opcode(transfer.slice) != kSlice || sliced.size() != 1 ||
           module_.opcode(sliced[0]) != kParameter)
         return std::nullopt;
-    } else if (WithoutSpace(*from->shape) != WithoutSpace(*to.shape)) {
+    } else if (ArrayWithoutSpace(*from->shape) != ArrayWithoutSpace(*to.shape)) {
       return std::nullopt;
     }
     if (users_[i].size() > 1) return std::nullopt;
@@ -150,7 +144,7 @@ class TransferFinder {
     for (;; array = module_.operands(array)[0]) {
       const Array* const from = ArrayOf(array);
       if (from == nullptr) return std::nullopt;
-      if (WithoutSpace(*from->shape) == WithoutSpace(*to->shape)) return array;
+      if (ArrayWithoutSpace(*from->shape) == ArrayWithoutSpace(*to->shape)) return array;
       if (module_.opcode(array) != kBitcast || module_.operands(array).size() != 1)
         return std::nullopt;
     }

@@ -198,6 +198,12 @@ std::vector<int64_t> IndexOfArray(const ShapeProto& whole, int64_t k) {
   return index;
 }
 
+std::string ArrayWithoutSpace(const ShapeProto& shape) {
+  ShapeProto copy = shape;
+  copy.mutable_layout()->clear_memory_space();
+  return copy.SerializeAsString();
+}
+
 void SpreadMemorySpaces(HloModuleProto& module) { Spreader(module).Run(); }
 
 }  // namespace mallocgame::hlo

@@ -4,6 +4,7 @@
 #define MALLOCGAME_HLO_MODULE_MEMORY_SPACES_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace mallocgame::hlo {
@@ -22,6 +23,10 @@ std::vector<ShapeProto*> ArraysOf(ShapeProto& shape);
 std::vector<const ShapeProto*> ArraysOf(const ShapeProto& shape);
 // The place of array `k` of them in the whole shape, outermost first.
 std::vector<int64_t> IndexOfArray(const ShapeProto& whole, int64_t k);
+
+// The bytes of an array's shape, but for its memory space: those of another array that are equal
+// say that the two are alike, wherever they lie.
+std::string ArrayWithoutSpace(const ShapeProto& shape);
 
 // Marks what follows from the shapes of operands and results: parameters and roots of fused
 // computations, what hands them on inside by tuples and nested fusions (not by bitcasts, as XLA
