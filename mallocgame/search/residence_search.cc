@@ -74,11 +74,13 @@ ResidenceSearch::ResidenceSearch(const Game& game, const Plan& plan)
 bool ResidenceSearch::Try(int64_t most) {
   // Stalls only add to it.
   if (arrangement_.steps().empty() || arrangement_.compute_ps() > most) return false;
-  trial_ = arrangement_.compute_ps() + schedule_.Run(arrangement_);
+  trial_ =
+      arrangement_.compute_ps() + schedule_.Try(arrangement_, most - arrangement_.compute_ps());
   return trial_ <= most;
 }
 
 void ResidenceSearch::Accept() {
+  schedule_.Keep();
   latency_ = trial_;
   for (const Arrangement::Step& step : arrangement_.steps()) changed_.push_back(step.residence);
   arrangement_.Settle();

@@ -2,6 +2,7 @@
 #include "mallocgame/game/priority/copy_schedule.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -65,15 +66,19 @@ class RandomArrangement {
   // As a search of residences does: some go, others come into their holes, and perhaps all of that
   // is taken back.
   void ChangeSome() {
-    for (uint32_t n = 1 + rng_.Below(3); n > 0; --n) {
-      const auto r = static_cast<int32_t>(rng_.Below(arrangement_.placed().size() + 1));
-      if (r < std::ssize(arrangement_.placed()) && arrangement_.placed()[r].buffer >= 0)
-        arrangement_.Remove(r);
-    }
-    for (uint32_t n = rng_.Below(4); n > 0; --n) PlaceOne();
+    ChangeSomeOnTop();
     if (rng_.Below(2) == 0) arrangement_.Settle();
     for (uint32_t n = rng_.Below(8); n > 0 && !arrangement_.steps().empty(); --n)
       arrangement_.Undo();
+  }
+
+  // A trial, which TakeBack takes back.
+  void Try() {
+    arrangement_.Settle();
+    ChangeSomeOnTop();
+  }
+  void TakeBack() {
+    while (!arrangement_.steps().empty()) arrangement_.Undo();
   }
 
   // As games that are played again do: some in the middle go or change their turn, and the others
@@ -93,12 +98,21 @@ class RandomArrangement {
   }
 
  private:
+  void ChangeSomeOnTop() {
+    for (uint32_t n = 1 + rng_.Below(3); n > 0; --n) {
+      const auto r = static_cast<int32_t>(rng_.Below(arrangement_.placed().size() + 1));
+      if (r < std::ssize(arrangement_.placed()) && arrangement_.placed()[r].buffer >= 0)
+        arrangement_.Remove(r);
+    }
+    for (uint32_t n = rng_.Below(4); n > 0; --n) PlaceOne();
+  }
+
   ArrangementTables tables_;
   Arrangement arrangement_;
   Rng& rng_;
 };
 
-void CheckSame(CopySchedule& changed, const Arrangement& arrangement) {
+Arrangement WithoutHoles(const Arrangement& arrangement) {
   Arrangement without_holes(arrangement.tables());
   for (const PlannedResidence& planned : arrangement.placed()) {
     if (planned.buffer < 0) continue;
@@ -106,6 +120,11 @@ void CheckSame(CopySchedule& changed, const Arrangement& arrangement) {
                                  planned.offset + arrangement.size(planned)));
     without_holes.PlaceAt(planned, planned.begin, planned.offset);
   }
+  return without_holes;
+}
+
+void CheckSame(CopySchedule& changed, const Arrangement& arrangement) {
+  const Arrangement without_holes = WithoutHoles(arrangement);
   REQUIRE(without_holes.compute_ps() == arrangement.compute_ps());
   REQUIRE(without_holes.preloads() == arrangement.preloads());
   REQUIRE(without_holes.placements() == arrangement.placements());
@@ -145,6 +164,51 @@ TEST_CASE("a schedule changed by random residences is the one made anew") {
     }
   }
   CHECK(residences > 50'000);
+}
+
+TEST_CASE("a schedule that was tried and given up leaves no trace") {
+  Rng rng(3);
+  CopySchedule schedule;
+  int exact = 0, broken_off = 0, given_up = 0;
+  for (int n = 0; n < 200; ++n) {
+    const auto program = RandomProgram(rng, {.instructions = 6 + static_cast<int>(rng.Below(400)),
+                                             .loops = static_cast<int>(rng.Below(4)),
+                                             .branches = static_cast<int>(rng.Below(2)),
+                                             .constrained = rng.Below(2) == 0});
+    Hardware hardware = TestHardware(4 + rng.Below(60), rng.Below(3) == 0 ? 4 : 1);
+    hardware.max_outstanding_prefetches = 1 + static_cast<int32_t>(rng.Below(4));
+    hardware.max_outstanding_evictions = 1 + static_cast<int32_t>(rng.Below(4));
+    const auto game = PriorityGame(program, hardware);
+    RandomArrangement random(*game, rng);
+    for (uint32_t placed = rng.Below(100); placed > 0; --placed) random.PlaceOne();
+    int64_t kept = schedule.Run(random.arrangement());
+    for (int step = 0; step < 60; ++step) {
+      INFO("program " << n << ", step " << step);
+      random.Try();
+      const int64_t most = rng.Below(3) == 0 ? std::numeric_limits<int64_t>::max() : kept,
+                    stall_ps = schedule.Try(random.arrangement(), most);
+      FreshCopySchedule fresh;
+      const int64_t right = fresh.Run(WithoutHoles(random.arrangement()));
+      exact += stall_ps == right;
+      broken_off += stall_ps != right;
+      REQUIRE((stall_ps == right || stall_ps > most));
+      if (stall_ps <= most && rng.Below(2) == 0) {
+        schedule.Keep();
+        kept = stall_ps;
+        if (rng.Below(4) == 0) CheckSame(schedule, random.arrangement());
+        continue;
+      }
+      ++given_up;
+      random.TakeBack();
+      if (rng.Below(4) != 0) continue;
+      CheckSame(schedule, random.arrangement());
+      if (rng.Below(4) == 0) random.ChangeAny();
+      kept = schedule.Run(random.arrangement());
+    }
+  }
+  CHECK(exact > 8000);
+  CHECK(broken_off > 50);
+  CHECK(given_up > 5000);
 }
 
 TEST_CASE("so it is on a large program") {

@@ -1,6 +1,8 @@
 #include "mallocgame/game/priority/copy_schedule.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -8,46 +10,129 @@ namespace mallocgame {
 namespace {
 
 constexpr Tick kStateTicks = 32;  // ticks between two states that are kept
+constexpr int kSoonBlocks = 4;    // of so many ticks: so far a change saves stalls, as a rule
 
 }  // namespace
 
 int64_t CopySchedule::Run(const Arrangement& arrangement) {
+  const int64_t stall = Try(arrangement, std::numeric_limits<int64_t>::max());
+  Keep();
+  return stall;
+}
+
+int64_t CopySchedule::Try(const Arrangement& arrangement, int64_t most) {
+  if (!is_kept_) TakeBack();
   arrangement_ = &arrangement;
   tables_ = &arrangement.tables();
+  most_ = most;
   transfers_.Update(arrangement);
   if (transfers_.begun_anew()) {
     const Tick ticks = tables_->program.ticks();
     states_.assign(ticks / kStateTicks + 1, {});
     stall_of_.assign(ticks + 1, 0);
+    stall_of_block_.assign(ticks / kStateTicks + 1, 0);
     stall_ = 0;
+    idle_of_.resize(ticks);
+    for (Tick t = 0; t < ticks; ++t) idle_of_[t] = arrangement.idle_ps(t);
+    moved_.clear();
     pin_turns_.assign(tables_->tables.fetched_pins.size(), 0);
+    services_.clear();
   }
+  is_kept_ = false;
   FindChanges();
-  for (next_change_ = 0; next_change_ < changes_.size();) PlayFrom(next_change_);
+  savings_.resize(changes_.size() + 1);
+  savings_.back() = 0;
+  for (size_t i = changes_.size(); i-- > 0;)
+    savings_[i] = savings_[i + 1] + StallsSoon(changes_[i].begin);
+  for (next_change_ = 0; next_change_ < changes_.size();) {
+    if ((stall_ > most_ && stall_ - savings_[next_change_] > most_) || !PlayFrom(next_change_))
+      break;
+  }
   return stall_;
+}
+
+void CopySchedule::Keep() {
+  is_kept_ = true;
+  transfers_.Keep();
+  for (const Tick tick : moved_) idle_of_[tick] = arrangement_->idle_ps(tick);
+  moved_.clear();
+  journal_.services.clear();
+  journal_.stalls.clear();
+  journal_.pin_turns.clear();
+  journal_.num_states = 0;
+}
+
+void CopySchedule::TakeBack() {
+  const auto restore = [](auto& journal, auto& values) {
+    for (; !journal.empty(); journal.pop_back())
+      values[journal.back().first] = journal.back().second;
+  };
+  restore(journal_.services, services_);
+  for (; !journal_.stalls.empty(); journal_.stalls.pop_back())
+    SetStall(journal_.stalls.back().first, journal_.stalls.back().second);
+  restore(journal_.pin_turns, pin_turns_);
+  while (journal_.num_states > 0) {
+    auto& [block, state] = journal_.states[--journal_.num_states];
+    std::swap(states_[block], state);
+  }
 }
 
 void CopySchedule::FindChanges() {
   changes_.clear();
-  for (const Tick tick : transfers_.moved()) changes_.push_back({tick, tick + 1, -1});
-  for (const int32_t id : transfers_.removed()) {
-    // What is due before its bytes are free begins then.
-    const Tick begin = std::min(transfers_[id].free_from, services_[id].begin);
-    changes_.push_back({begin, services_[id].done, -1});
-  }
+  moved_.insert(moved_.end(), transfers_.moved().begin(), transfers_.moved().end());
+  std::erase_if(moved_,
+                [this](Tick tick) { return arrangement_->idle_ps(tick) == idle_of_[tick]; });
+  for (const Tick tick : moved_) changes_.push_back({tick, tick + 1, -1});
   services_.resize(transfers_.size());
-  for (const int32_t id : transfers_.added()) {
+  for (const auto& [id, kept] : transfers_.changed()) {
+    if (kept.residence >= 0) {
+      // What is due before its bytes are free begins then.
+      const Tick begin = std::min(kept.free_from, services_[id].begin);
+      changes_.push_back({begin, services_[id].done, -1});
+    }
+    if (!transfers_.Has(id)) continue;
     const Tick begin = std::min(transfers_[id].free_from, transfers_[id].deadline);
     changes_.push_back({begin, begin, id});
-    services_[id] = {};
+    SetService(id, {});
   }
   std::sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
     return std::tuple(a.begin, a.added) < std::tuple(b.begin, b.added);
   });
 }
 
-// Plays from the block of this change on, until the state is as it was.
-void CopySchedule::PlayFrom(size_t first_change) {
+void CopySchedule::SetService(int32_t id, const Service& service) {
+  journal_.services.emplace_back(id, services_[id]);
+  services_[id] = service;
+}
+
+// Replaces the state that is kept for this tick.
+void CopySchedule::KeepState(Tick tick) {
+  const size_t block = tick / kStateTicks;
+  if (journal_.num_states == journal_.states.size()) journal_.states.emplace_back();
+  auto& [place, state] = journal_.states[journal_.num_states++];
+  place = block;
+  std::swap(state, states_[block]);
+  states_[block].queue.assign(queue_.begin(), queue_.end());
+  states_[block].ready = ready_;
+}
+
+// The stalls that a change which has begun, or goes on, at this tick may save.
+int64_t CopySchedule::StallsSoon(Tick tick) const {
+  const auto begin = stall_of_block_.begin() + tick / kStateTicks;
+  return std::accumulate(
+      begin, begin + std::min<std::ptrdiff_t>(kSoonBlocks, stall_of_block_.end() - begin),
+      int64_t{0});
+}
+
+void CopySchedule::SetStall(Tick tick, int64_t stall) {
+  const int64_t more = stall - stall_of_[tick];
+  stall_ += more;
+  stall_of_[tick] = stall;
+  stall_of_block_[tick / kStateTicks] += more;
+}
+
+// Plays from the block of this change on, until the state is as it was. False: it was broken off.
+bool CopySchedule::PlayFrom(size_t first_change) {
   ++play_;
   from_ = changes_[first_change].begin / kStateTicks * kStateTicks;
   const State& state = states_[from_ / kStateTicks];
@@ -68,14 +153,14 @@ void CopySchedule::PlayFrom(size_t first_change) {
         changed_until_ = std::max(changed_until_, change.end);
         if (change.added >= 0) added_.push_back(change.added);
       }
-      if (IsAsBefore(t)) return;
-      State& kept = states_[t / kStateTicks];
-      kept.queue.assign(queue_.begin(), queue_.end());
-      kept.ready = ready_;
+      if (IsAsBefore(t)) return true;
+      KeepState(t);
+      if (stall_ > most_ && stall_ - StallsSoon(t) - savings_[next_change_] > most_) return false;
     }
     PlayTick(t);
   }
   next_change_ = changes_.size();
+  return true;
 }
 
 // Whether before tick `t` nothing is left of the changes, so that all goes on as it did.
@@ -127,8 +212,9 @@ void CopySchedule::PlayTick(Tick t) {
     for (const int32_t id : soon_) SetReady(id);
     soon_.clear();
   }
-  stall_ += stall - stall_of_[t];
-  stall_of_[t] = stall;
+  if (stall == stall_of_[t]) return;
+  journal_.stalls.emplace_back(t, stall_of_[t]);
+  SetStall(t, stall);
 }
 
 // Copies that fill pins at this tick come behind all that the channel has, for which the program
@@ -139,6 +225,7 @@ int64_t CopySchedule::FillPins(Tick t) {
   for (size_t k = tables.FirstFetched(t); k < pin_turns_.size() && tables.FetchedAt(k) == t; ++k) {
     while (!queue_.empty()) stall += ServeFront(t);
     Outstanding();
+    journal_.pin_turns.emplace_back(k, pin_turns_[k]);
     pin_turns_[k] = turn_++;
   }
   return stall;
@@ -173,8 +260,10 @@ void CopySchedule::SetReady(int32_t id) {
 int64_t CopySchedule::ServeFront(Tick done) {
   const Queued front = queue_.front();
   queue_.pop_front();
-  services_[front.transfer].done = done;
-  services_[front.transfer].is_done = true;
+  Service served = services_[front.transfer];
+  served.done = done;
+  served.is_done = true;
+  SetService(front.transfer, served);
   for (const int32_t id : transfers_.waiting_for(front.transfer)) {
     // What is free from this tick on, or later, is asked then.
     if (transfers_[id].free_from < done && CanBegin(id) &&
@@ -231,7 +320,7 @@ bool CopySchedule::TryIssue(int32_t id, Tick t) {
 }
 
 void CopySchedule::Issue(int32_t id, Tick tick) {
-  services_[id] = {tick, services_[id].done, turn_++, play_, false};
+  SetService(id, {tick, services_[id].done, turn_++, play_, false});
   const auto at = std::find(ready_.begin(), ready_.end(), id);
   if (at != ready_.end()) ready_.erase(at);
   queue_.push_back({id, transfers_[id].service_ps});

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "mallocgame/game/priority/arrangement.h"
@@ -25,7 +26,12 @@ class CopySchedule {
   // that is the latency of the plan under Simulate. It takes the less time the less differs from
   // the arrangement before.
   int64_t Run(const Arrangement& arrangement);
-  // The plan of the arrangement that Run saw last, which must be as it was then. It is valid.
+  // The same for an arrangement that may be given up: the next call begins with what was kept last,
+  // by Run or by Keep, at no cost. If the stalls seem to be more than `most` it may break off, and
+  // returns a time that is more; such a schedule can't be kept.
+  int64_t Try(const Arrangement& arrangement, int64_t most);
+  void Keep();
+  // The plan of the arrangement that was kept last, which must be as it was then. It is valid.
   Plan ToPlan(const Arrangement& arrangement) const;
 
  private:
@@ -53,8 +59,22 @@ class CopySchedule {
     int32_t added;  // a transfer that has to be done before the state can be as it was; -1: none
   };
 
+  // How a try found what it has changed.
+  struct Journal {
+    std::vector<std::pair<int32_t, Service>> services;
+    std::vector<std::pair<Tick, int64_t>> stalls;
+    std::vector<std::pair<size_t, int32_t>> pin_turns;
+    std::vector<std::pair<size_t, State>> states;
+    size_t num_states = 0;  // of `states`, whose other ones are there for their capacity
+  };
+
+  void TakeBack();
   void FindChanges();
-  void PlayFrom(size_t first_change);
+  void SetService(int32_t id, const Service& service);
+  void KeepState(Tick tick);
+  int64_t StallsSoon(Tick tick) const;
+  void SetStall(Tick tick, int64_t stall);
+  bool PlayFrom(size_t first_change);
   bool IsAsBefore(Tick tick) const;
   int64_t FillPins(Tick t);
   void PlayTick(Tick t);
@@ -72,12 +92,19 @@ class CopySchedule {
   const Arrangement* arrangement_ = nullptr;
   const ArrangementTables* tables_ = nullptr;
   CopyTransfers transfers_;
-  std::vector<Service> services_;   // by transfer
-  std::vector<State> states_;       // by block of ticks, before its first one
-  std::vector<int64_t> stall_of_;   // by tick
+  std::vector<Service> services_;  // by transfer
+  std::vector<State> states_;      // by block of ticks, before its first one
+  std::vector<int64_t> stall_of_;  // by tick
+  std::vector<int64_t> stall_of_block_;
   std::vector<int32_t> pin_turns_;  // of the copies that fill pins (GameTables::fetched_pins)
   int64_t stall_ = 0;               // their sum
+  std::vector<int64_t> idle_of_;    // by tick: Arrangement::idle_ps of the kept schedule
+  std::vector<Tick> moved_;         // ticks at which that is another in the schedule of a try
+  bool is_kept_ = true;
+  Journal journal_;
+  int64_t most_ = 0;
   std::vector<Change> changes_;
+  std::vector<int64_t> savings_;  // the most stalls that the changes from one on seem to save
   // The play that is going on.
   uint64_t play_ = 0;
   Tick from_ = 0;               // its first tick

@@ -15,12 +15,6 @@ constexpr size_t kFew = 8;  // of so many changes each is cheaper alone than a w
 }  // namespace
 
 void CopyTransfers::Update(const Arrangement& arrangement) {
-  for (const int32_t id : removed_) {
-    // One that is another now is still there.
-    if (transfers_[id].residence < 0) free_transfers_.push_back(id);
-  }
-  removed_.clear();
-  added_.clear();
   moved_.clear();
   begun_anew_ = arrangement.tables().tables.id != game_;
   arrangement_ = &arrangement;
@@ -57,8 +51,34 @@ void CopyTransfers::Update(const Arrangement& arrangement) {
   for (const int32_t id : gone_) {
     residences_[id].slices.clear();
     residences_[id].eviction = -1;
-    free_residences_.push_back(id);
+    (residences_[id].keeps == keeps_ ? free_residences_ : left_).push_back(id);
   }
+  DropUnchanged();
+}
+
+void CopyTransfers::Keep() {
+  for (const Changed& changed : touched_) {
+    touched_at_[changed.id] = -1;
+    if (!Has(changed.id)) free_transfers_.push_back(changed.id);
+  }
+  touched_.clear();
+  ++keeps_;
+  free_residences_.insert(free_residences_.end(), left_.begin(), left_.end());
+  left_.clear();
+  ranks_changed_ = false;
+}
+
+// Forgets what is as it was at Keep.
+void CopyTransfers::DropUnchanged() {
+  std::erase_if(touched_, [this](const Changed& changed) {
+    const bool neither = !Has(changed.id) && changed.kept.residence < 0;
+    if (!neither && transfers_[changed.id] != changed.kept) return false;
+    touched_at_[changed.id] = -1;
+    if (neither) free_transfers_.push_back(changed.id);
+    return true;
+  });
+  for (size_t i = 0; i < touched_.size(); ++i)
+    touched_at_[touched_[i].id] = static_cast<int32_t>(i);
 }
 
 // Finds the places of placed() that hold another residence, or none.
@@ -75,13 +95,25 @@ void CopyTransfers::FindChanged() {
 
 // Gives a residence the place `r`.
 void CopyTransfers::Come(int32_t r) {
-  if (free_residences_.empty()) {
-    free_residences_.push_back(static_cast<int32_t>(residences_.size()));
-    residences_.emplace_back();
+  const PlannedResidence& planned = arrangement_->placed()[r];
+  int32_t id = -1;
+  const auto known = std::find_if(left_.begin(), left_.end(), [&](int32_t left) {
+    return residences_[left].place == r && residences_[left].planned == planned;
+  });
+  if (known != left_.end() && !ranks_changed_) {
+    id = *known;
+    left_.erase(known);
+  } else {
+    if (free_residences_.empty()) {
+      free_residences_.push_back(static_cast<int32_t>(residences_.size()));
+      residences_.emplace_back();
+    }
+    id = free_residences_.back();
+    free_residences_.pop_back();
+    residences_[id].planned = planned;
+    residences_[id].place = r;
+    residences_[id].keeps = keeps_;
   }
-  const int32_t id = free_residences_.back();
-  free_residences_.pop_back();
-  residences_[id].planned = arrangement_->placed()[r];
   residences_[id].rank = r;
   order_[r] = id;
   come_.push_back(id);
@@ -117,6 +149,7 @@ void CopyTransfers::ReplaceChanged() {
 void CopyTransfers::ReplaceFrom(size_t same) {
   const absl::Span<const uint64_t> stamps = arrangement_->stamps();
   FindKept(same);
+  ranks_changed_ = true;
   for (size_t r = same; r < order_.size(); ++r) {
     if (order_[r] >= 0 && !residences_[order_[r]].kept) gone_.push_back(order_[r]);
   }
@@ -131,14 +164,17 @@ void CopyTransfers::ReplaceFrom(size_t same) {
       continue;
     }
     residences_[id].kept = false;
-    residences_[id].rank = static_cast<int32_t>(r);
+    residences_[id].rank = residences_[id].place = static_cast<int32_t>(r);
     order_[r] = id;
   }
 }
 
 void CopyTransfers::Reset(const Arrangement& arrangement) {
   game_ = arrangement.tables().tables.id;
-  for (auto* list : {&free_residences_, &order_, &free_transfers_}) list->clear();
+  for (auto* list : {&free_residences_, &order_, &free_transfers_, &touched_at_, &left_})
+    list->clear();
+  touched_.clear();
+  ranks_changed_ = false;
   for (Keys* keys : {&by_need_, &by_end_, &leaving_}) keys->clear();
   residences_.clear();
   stamps_.clear();
@@ -375,6 +411,7 @@ void CopyTransfers::Hurry(int32_t id) {
   Transfer& transfer = transfers_[eviction];
   const Tick deadline = EvictionDeadline(planned);
   if (deadline == transfer.deadline) return;
+  Touch(eviction);
   List& due = due_at_[transfer.deadline];
   due.erase(std::find(due.begin(), due.end(), eviction));
   transfer.deadline = deadline;
@@ -382,8 +419,6 @@ void CopyTransfers::Hurry(int32_t id) {
   later.insert(std::upper_bound(later.begin(), later.end(), eviction,
                                 [this](int32_t a, int32_t b) { return IsBefore(a, b); }),
                eviction);
-  removed_.push_back(eviction);
-  added_.push_back(eviction);
   RefillBehind(planned);
 }
 
@@ -471,21 +506,8 @@ int32_t CopyTransfers::SourceOf(const PlannedResidence& planned) const {
   return -1;
 }
 
-bool CopyTransfers::IsBefore(int32_t a, int32_t b) const {
-  const Transfer &one = transfers_[a], &other = transfers_[b];
-  return std::tuple(one.deadline, !one.eviction, residences_[one.residence].rank, one.slice) <
-         std::tuple(other.deadline, !other.eviction, residences_[other.residence].rank,
-                    other.slice);
-}
-
 int32_t CopyTransfers::Add(const Transfer& transfer) {
-  if (free_transfers_.empty()) {
-    free_transfers_.push_back(static_cast<int32_t>(transfers_.size()));
-    transfers_.emplace_back();
-    waiting_.emplace_back();
-  }
-  const int32_t id = free_transfers_.back();
-  free_transfers_.pop_back();
+  const int32_t id = FreeTransfer(transfer);
   transfers_[id] = transfer;
   List& due = due_at_[transfer.deadline];
   due.insert(std::upper_bound(due.begin(), due.end(), id,
@@ -495,11 +517,37 @@ int32_t CopyTransfers::Add(const Transfer& transfer) {
   for (const int32_t eviction : transfer.after) {
     if (eviction >= 0) waiting_[eviction].push_back(id);
   }
-  added_.push_back(id);
   return id;
 }
 
+// An index for a new transfer: the one that it had before if it comes back.
+int32_t CopyTransfers::FreeTransfer(const Transfer& wanted) {
+  if (!ranks_changed_) {
+    for (const Changed& changed : touched_) {
+      if (!Has(changed.id) && changed.kept == wanted) return changed.id;
+    }
+  }
+  if (free_transfers_.empty()) {
+    free_transfers_.push_back(static_cast<int32_t>(transfers_.size()));
+    transfers_.push_back({.residence = -1});
+    waiting_.emplace_back();
+    touched_at_.push_back(-1);
+  }
+  const int32_t id = free_transfers_.back();
+  free_transfers_.pop_back();
+  Touch(id);
+  return id;
+}
+
+// Notes how a transfer was at Keep before it changes.
+void CopyTransfers::Touch(int32_t id) {
+  if (touched_at_[id] >= 0) return;
+  touched_at_[id] = static_cast<int32_t>(touched_.size());
+  touched_.push_back({id, transfers_[id]});
+}
+
 void CopyTransfers::Remove(int32_t id) {
+  Touch(id);
   Transfer& transfer = transfers_[id];
   const auto erase = [id](List& list) { list.erase(std::find(list.begin(), list.end(), id)); };
   erase(due_at_[transfer.deadline]);
@@ -508,7 +556,6 @@ void CopyTransfers::Remove(int32_t id) {
     if (eviction >= 0) erase(waiting_[eviction]);
   }
   transfer.residence = -1;
-  removed_.push_back(id);
 }
 
 }  // namespace mallocgame

@@ -33,22 +33,35 @@ class CopyTransfers {
  public:
   using List = absl::InlinedVector<int32_t, 2>;
 
-  // Makes them those of an arrangement, and says what has changed since the last one.
+  // Makes them those of an arrangement.
   void Update(const Arrangement& arrangement);
   // Whether that one was of another game, so that nothing is left of it.
   bool begun_anew() const { return begun_anew_; }
-  // Transfers that are no more, and new ones. One that is another now stands in both. An index is
-  // used again from the next Update on.
-  absl::Span<const int32_t> removed() const { return removed_; }
-  absl::Span<const int32_t> added() const { return added_; }
-  // The ticks whose instructions find arrays elsewhere.
+  // The ticks whose instructions find arrays elsewhere since the last Update.
   absl::Span<const Tick> moved() const { return moved_; }
+  // From here on changes are counted. A transfer that has gone and comes back as it was has not
+  // changed.
+  void Keep();
+  // The transfers that were another then, or were not there, and those that are no more. An index
+  // means the same until the next Keep.
+  struct Changed {
+    int32_t id;
+    Transfer kept;  // with a residence of -1: it was not there
+  };
+  absl::Span<const Changed> changed() const { return touched_; }
+  bool Has(int32_t id) const { return transfers_[id].residence >= 0; }
 
   const Transfer& operator[](int32_t id) const { return transfers_[id]; }
   size_t size() const { return transfers_.size(); }  // more than any index
   // The order in which transfers are due. Of those with one deadline, evictions go before the
   // prefetches into the same bytes.
-  bool IsBefore(int32_t a, int32_t b) const;
+  bool IsBefore(int32_t a, int32_t b) const {
+    const Transfer &one = transfers_[a], &other = transfers_[b];
+    if (one.deadline != other.deadline) return one.deadline < other.deadline;
+    if (one.eviction != other.eviction) return one.eviction;
+    return std::pair(residences_[one.residence].rank, one.slice) <
+           std::pair(residences_[other.residence].rank, other.slice);
+  }
   // Those that must be done at a tick, in that order; and those that are free from it on.
   const List& due_at(Tick tick) const { return due_at_[tick]; }
   const List& free_at(Tick tick) const { return free_at_[tick]; }
@@ -69,6 +82,8 @@ class CopyTransfers {
     int32_t rank = -1;      // its index in placed()
     int32_t eviction = -1;  // -1: none
     bool kept = false;      // the next arrangement has it too
+    uint64_t keeps = 0;     // how often Keep had been called when it came
+    int32_t place = -1;     // its rank, also when it has gone
     bool refilled = false;  // its slices are to be made anew
     List slices;
   };
@@ -105,6 +120,9 @@ class CopyTransfers {
   int32_t SourceOf(const PlannedResidence& planned) const;
   int32_t Add(const Transfer& transfer);
   void Remove(int32_t id);
+  void Touch(int32_t id);
+  void DropUnchanged();
+  int32_t FreeTransfer(const Transfer& wanted);
   void NoteMoved(const PlannedResidence& planned);
   int32_t first_decision(const PlannedResidence& planned) const {
     return tables_->decisions_of(planned.buffer)[planned.first];
@@ -128,7 +146,11 @@ class CopyTransfers {
   std::vector<Transfer> transfers_;
   std::vector<int32_t> free_transfers_;
   std::vector<List> waiting_, due_at_, free_at_;
-  std::vector<int32_t> removed_, added_;
+  std::vector<Changed> touched_;
+  std::vector<int32_t> touched_at_;  // by transfer: its place in touched_; -1: none
+  std::vector<int32_t> left_;        // residences that have gone since Keep, and may come back
+  uint64_t keeps_ = 0;
+  bool ranks_changed_ = false;  // since Keep, so that nothing may come back
   std::vector<Tick> moved_;
   // Scratch space.
   std::vector<int32_t> changed_, kept_, rising_, before_, gone_, come_, hurried_, refilled_;
