@@ -29,6 +29,9 @@ constexpr double kMostChains = 64;
 // shows what it is worth to do without them, which no small change finds out.
 constexpr int kWithoutLargest = 1;
 constexpr int64_t kTrialsToCount = 256;  // after so many it is known how many there will be
+// What stands for repeated layers gets this share of the limits, or so many trials for each of its
+// accesses.
+constexpr double kDecidedOnce = 0.2, kTrialsOfARepresentative = 32;
 
 }  // namespace
 
@@ -61,6 +64,24 @@ absl::StatusOr<FoundPlan> AnnealPlan(const Game& game, const Plan& plan, uint64_
     Anneal(residences, options, rng);
     ++chain;
   };
+  const auto decide_once = [&] {
+    const auto accesses = static_cast<double>(search->accesses());
+    search->StartAtRepresentatives(true);
+    const auto representatives = static_cast<double>(search->accesses());
+    if (representatives < accesses / 2) {
+      AnnealOptions once = options;
+      once.cooling = kCoolings[0];
+      once.used = [&](int64_t trials) {
+        return std::max(used(evaluations) / kDecidedOnce,
+                        static_cast<double>(trials) / (kTrialsOfARepresentative * representatives));
+      };
+      Anneal(*search, once, rng);
+      evaluations += search->TakeOver();
+      search->Remember();
+    }
+    search->StartAtRepresentatives(false);
+  };
+  if (search->has_repeats()) decide_once();
   while (!search->empty() && used(evaluations) < 1) {
     if (chain == kWithoutLargest) {
       if (const auto without = GameWithoutLargest(game)) {

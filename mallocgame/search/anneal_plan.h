@@ -1,5 +1,6 @@
-// Anneals the residences of a plan (residence_search.h), and plays no game. Where there is time for
-// more, hotter chains follow the first, each from the best plan so far.
+// Anneals the residences of a plan (residence_search.h), and plays no game. Where a program repeats
+// itself, what stands for the repeats is annealed first, and taken over by the others. Where there
+// is time for more, hotter chains follow the first, each from the best plan so far.
 #ifndef MALLOCGAME_SEARCH_ANNEAL_PLAN_H_
 #define MALLOCGAME_SEARCH_ANNEAL_PLAN_H_
 

@@ -27,6 +27,7 @@
 #include "mallocgame/game/priority/copy_schedule.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/search/neighbourhood.h"
+#include "mallocgame/search/repeats.h"
 
 namespace mallocgame {
 
@@ -43,8 +44,15 @@ class ResidenceSearch final : public Neighbourhood {
   void Reject() override;
   int64_t latency_ps() const override { return latency_; }
 
-  // How many accesses fast memory may serve.
+  // How many accesses fast memory may serve, and where moves begin: all, or with
+  // StartAtRepresentatives(true) those at ticks that are repeated nowhere, or stand for all that
+  // are the same (repeats.h).
   size_t accesses() const { return all_.size(); }
+  bool has_repeats() const { return !repeats_.empty(); }
+  void StartAtRepresentatives(bool only);
+  // Gives each stretch of ticks the residences of those that stand for it, where the program is not
+  // slower with them. Returns the number of trials.
+  int64_t TakeOver();
 
   // Remembers the accepted solution, as it did at the beginning; makes the one remembered last the
   // accepted solution again; and tells its plan, which is valid, and whose latency under Simulate
@@ -55,6 +63,7 @@ class ResidenceSearch final : public Neighbourhood {
   int64_t remembered_ps() const { return remembered_ps_; }
 
  private:
+  void FindLarge();
   int32_t AnyDecision(Rng& rng) const;
   int32_t Near(int32_t decision, Rng& rng) const;
   bool MayServe(int32_t decision) const;
@@ -74,13 +83,18 @@ class ResidenceSearch final : public Neighbourhood {
   bool PlaceNear(const PlannedResidence& planned, Tick begin, int64_t offset);
   bool Eject(const PlannedResidence& planned, Tick begin, Rng& rng);
   void Fill(Rng& rng);
+  template <class Visit>
+  void VisitWithin(Tick begin, Tick end, const Visit& visit) const;
+  bool Imitate(Tick begin, Tick end, Tick shift);
   void PlaceRemembered(Arrangement& arrangement) const;
 
   std::shared_ptr<const Game> game_;  // the caller's, with small buffers too
   ArrangementTables tables_;
+  Repeats repeats_;
   Arrangement arrangement_;
   CopySchedule schedule_;
   std::vector<int32_t> all_, large_;  // decisions that may be served from fast memory
+  std::vector<int32_t> others_;       // those that are not among all_ now
   std::vector<int32_t> position_of_;  // of each decision: its position among those of its buffer
   int64_t latency_ = 0, trial_ = 0, remembered_ps_ = 0;
   // The remembered solution, by place, and the places that have changed since.
