@@ -265,7 +265,7 @@ class MuZeroTrainer final : public Trainer {
                          : static_cast<double>(trials) / kPolishTrials;
     };
     MG_ASSIGN_OR_RETURN(FoundPlan polished,
-                        AnnealPlan(*game, result.plan, MixSeeds(seed_, kPolishStream), used));
+                        AnnealPlan(*game, {&result.plan, 1}, MixSeeds(seed_, kPolishStream), used));
     MG_ASSIGN_OR_RETURN(const bool better,
                         KeepBetter(*game, std::move(polished), "polished", result));
     if (!better) return result;

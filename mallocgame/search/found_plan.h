@@ -2,6 +2,7 @@
 #ifndef MALLOCGAME_SEARCH_FOUND_PLAN_H_
 #define MALLOCGAME_SEARCH_FOUND_PLAN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -16,6 +17,7 @@ struct FoundPlan {
   int64_t evaluations = 0;                                   // that the search took
   // What the priority game decided that led to it, in its order; empty: none did.
   Intent decided = {};
+  size_t start = 0;  // of several plans that a search began with: the one that led to it
 };
 
 }  // namespace mallocgame

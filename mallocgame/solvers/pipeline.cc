@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -39,14 +40,19 @@ bool Pipeline::HasTooFew(double until) const {
   return limits_.evaluations > 0 && left < kLeastTrials;
 }
 
-absl::Status Pipeline::Anneal(const Game& game, double until, SolveResult& result) {
+absl::Status Pipeline::Anneal(const Game& game, double until, SolveResult& result,
+                              absl::Span<const SolveResult> others) {
   const double from = used();
   if (from >= until || HasTooFew(until)) return absl::OkStatus();
   const auto used = [&](int64_t more) {
     return std::min(1.0, (budget_.Progress(evaluations_ + more) - from) / (until - from));
   };
-  MG_ASSIGN_OR_RETURN(FoundPlan annealed, AnnealPlan(game, result.plan, limits_.seed, used));
+  std::vector<Plan> plans = {result.plan};
+  for (const SolveResult& other : others) plans.push_back(other.plan);
+  MG_ASSIGN_OR_RETURN(FoundPlan annealed, AnnealPlan(game, plans, limits_.seed, used));
   evaluations_ += annealed.evaluations;
+  if (annealed.start > 0 && annealed.latency_ps < result.report.latency_ps)
+    result.found_by = others[annealed.start - 1].found_by;
   return KeepBetter(game_, std::move(annealed), "annealed", result).status();
 }
 

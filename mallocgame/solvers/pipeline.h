@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/search/found_plan.h"
@@ -35,9 +36,11 @@ class Pipeline {
   int64_t evaluations() const { return evaluations_; }
   void Count(int64_t evaluations) { evaluations_ += evaluations; }
 
-  // Anneals the residences of the result's plan (search/anneal_plan.h) in `game`, which may be
-  // another one of the program, until the share `until` of the limits is used up.
-  absl::Status Anneal(const Game& game, double until, SolveResult& result);
+  // Anneals the residences of the result's plan, or of one of the others' where that leads to a
+  // better one (search/anneal_plan.h), in `game`, which may be another one of the program, until
+  // the share `until` of the limits is used up.
+  absl::Status Anneal(const Game& game, double until, SolveResult& result,
+                      absl::Span<const SolveResult> others = {});
 
  private:
   bool HasTooFew(double until) const;

@@ -30,14 +30,21 @@ struct Member {
   bool plays_first = false;   // annealed priority games, which may lead to a better start
 };
 
-constexpr int kAnnealed = 2;      // annealed plans with a limit of evaluations
+constexpr int kAnnealed = 2;  // annealed plans with a limit of evaluations
+constexpr double kStylesSeconds = 40e-6, kMostOfStyles = 0.05;  // for each access; of the limits
 constexpr double kPlayed = 0.25;  // the share of the limits for games that are played first
 // Beyond so many accesses few games can be played, as a game costs what the program is large.
 constexpr size_t kMostPlayed = 2000;
 
-// The quick ones, which find a good plan within milliseconds.
-std::vector<Member> QuickMembers() {
-  return {{"rent", 0.02}, {"styles", 0.02}, {"xla-heuristic", 0.02}};
+// The quick ones, which find a good plan within milliseconds. One game of `styles` takes long on a
+// large program.
+std::vector<Member> QuickMembers(const SolveProblem& problem, const SolveLimits& limits) {
+  std::vector<Member> members = {{"rent", 0.02}, {"xla-heuristic", 0.1}};
+  const double game_seconds =
+      kStylesSeconds * static_cast<double>(problem.game->program().accesses().size());
+  if (limits.seconds <= 0 || game_seconds < kMostOfStyles * limits.seconds)
+    members.push_back({"styles", 0.02});
+  return members;
 }
 
 // Those that take all of the rest: extra solvers, and annealing on what they leave of the cores.
@@ -101,9 +108,13 @@ absl::StatusOr<SolveResult> RunSolver(const SolveProblem& problem, const SolveLi
   return result;
 }
 
-// Anneals the residences of `start`.
+bool IsBetter(const Report& one, const Report& other) {
+  return LatencyWithPreloads(one) < LatencyWithPreloads(other);
+}
+
+// Anneals the residences of these results, the best first.
 absl::StatusOr<SolveResult> AnnealOn(const SolveProblem& problem, const SolveLimits& limits,
-                                     const SolveFunction& solve, SolveResult start,
+                                     const SolveFunction& solve, std::vector<SolveResult> starts,
                                      const Member& member, Curve& curve) {
   SolveLimits own = limits;
   own.seed = limits.seed + member.seed;
@@ -111,7 +122,6 @@ absl::StatusOr<SolveResult> AnnealOn(const SolveProblem& problem, const SolveLim
     own.seconds = std::max(
         1e-9, std::min(limits.seconds - curve.deadline().seconds(), limits.seconds * member.share));
   }
-  start.evaluations = 0;
   Pipeline pipeline(*problem.game, own);
   if (member.plays_first) {
     SolveLimits part = limits;
@@ -124,13 +134,14 @@ absl::StatusOr<SolveResult> AnnealOn(const SolveProblem& problem, const SolveLim
     player.share = limits.seconds > 0 ? kPlayed * own.seconds / limits.seconds : 1;
     MG_ASSIGN_OR_RETURN(SolveResult played, RunSolver(problem, part, solve, player, curve));
     pipeline.Count(played.evaluations);
-    if (LatencyWithPreloads(played.report) < LatencyWithPreloads(start.report))
-      start = std::move(played);
+    starts.push_back(std::move(played));
+    if (IsBetter(starts.back().report, starts[0].report)) std::swap(starts.back(), starts[0]);
   }
-  MG_RETURN_IF_ERROR(pipeline.Anneal(*problem.game, 1, start));
-  curve.Add(start.found_by, start.report.latency_ps);
-  start.evaluations = pipeline.evaluations();
-  return start;
+  SolveResult best = std::move(starts[0]);
+  MG_RETURN_IF_ERROR(pipeline.Anneal(*problem.game, 1, best, absl::MakeSpan(starts).subspan(1)));
+  curve.Add(best.found_by, best.report.latency_ps);
+  best.evaluations = pipeline.evaluations();
+  return best;
 }
 
 // The fastest plan, but for preloads that save too little. None may be slower than `limit` (null:
@@ -144,9 +155,7 @@ SolveResult* Best(std::vector<absl::StatusOr<SolveResult>>& results, const Repor
   for (auto& result : results) {
     if (!result.ok()) continue;
     const Report& report = result->report;
-    if (allowed(report) &&
-        (best == nullptr || LatencyWithPreloads(report) < LatencyWithPreloads(best->report)))
-      best = &*result;
+    if (allowed(report) && (best == nullptr || IsBetter(report, best->report))) best = &*result;
   }
   return best;
 }
@@ -166,13 +175,17 @@ absl::StatusOr<SolveResult> RunMembers(const SolveProblem& problem, const SolveL
   if (has_limit) MG_RETURN_IF_ERROR(results[0].status());
   const auto best_of = [&] { return Best(results, has_limit ? &results[0]->report : nullptr); };
   if (SolveResult* const first = best_of()) {
-    const SolveResult start = *first;
+    std::vector<SolveResult> starts = {*first};
+    for (const auto& result : results) {
+      if (result.ok() && &*result != first && result->plan != first->plan)
+        starts.push_back(*result);
+    }
     for (Member& member : LongMembers(problem, limits, cores)) members.push_back(std::move(member));
     results.resize(members.size());
     pool.Run(static_cast<int>(members.size() - quick), 1, [&](int i, int worker) {
       const size_t m = quick + i;
       if (!members[m].solver.empty()) return run(static_cast<int>(m), worker);
-      results[m] = AnnealOn(problem, limits, solve, start, members[m], curve);
+      results[m] = AnnealOn(problem, limits, solve, starts, members[m], curve);
       members[m].solver = "annealing";
     });
   }
@@ -206,13 +219,13 @@ absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const So
                                            const SolveFunction& solve) {
   SolveProblem without_xla = problem;
   without_xla.xla_plan = nullptr;
-  return RunMembers(without_xla, limits, solve, QuickMembers());
+  return RunMembers(without_xla, limits, solve, QuickMembers(problem, limits));
 }
 
 absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem,
                                                   const SolveLimits& limits,
                                                   const SolveFunction& solve) {
-  std::vector<Member> members = QuickMembers();
+  std::vector<Member> members = QuickMembers(problem, limits);
   members.insert(members.begin(), {kXlaAssigned, 0.01});
   return RunMembers(problem, limits, solve, std::move(members));
 }

@@ -1,7 +1,9 @@
 // AnnealPlan: what it finds, and that it never breaks or slows a plan.
 #include "mallocgame/search/anneal_plan.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "mallocgame/base/rng.h"
 #include "mallocgame/plan/validate.h"
@@ -21,7 +23,7 @@ using testing::ProgramBuilder;
 using testing::TestHardware;
 
 FoundPlan Annealed(const Game& game, const Plan& plan, uint64_t seed) {
-  return *AnnealPlan(game, plan, seed,
+  return *AnnealPlan(game, {&plan, 1}, seed,
                      [](int64_t trials) { return static_cast<double>(trials) / 400; });
 }
 
@@ -87,6 +89,30 @@ TEST_CASE("random plans stay valid and get no slower, the same for the same seed
     CHECK(Annealed(*game, plan, 7).plan == annealed.plan);
   }
   CHECK(faster > 30);
+}
+
+TEST_CASE("of several plans the result is no slower than any, and says where it began") {
+  const LateRead t;
+  const auto game = MakeGame(t.program, TestHardware(8));
+  PlanBuilder prefetched(*t.program, game->hardware());
+  const ResidenceId r = prefetched.Reside(t.p, 0, 1, 2);
+  prefetched.Prefetch(r, 1, 1);  // a stall of 8
+  prefetched.ServeAll(r);
+  const Plan all_main = AllMainPlan(*t.program, game->hardware());
+  const auto annealed = [&](std::vector<Plan> plans, int64_t limit) {
+    return *AnnealPlan(*game, plans, 1, [limit](int64_t trials) {
+      return std::min(1.0, static_cast<double>(trials) / static_cast<double>(limit));
+    });
+  };
+  // No trial at all: the faster one.
+  const FoundPlan untried = annealed({all_main, prefetched.plan}, 1);
+  CHECK(untried.start == 1);
+  CHECK(untried.latency_ps == 10 + 8 + 5);
+  CHECK(annealed({prefetched.plan, all_main}, 1).start == 0);
+  const FoundPlan found = annealed({all_main, prefetched.plan}, 400);
+  CHECK(found.latency_ps == 15);
+  CHECK(found.plan == annealed({all_main, prefetched.plan}, 400).plan);
+  CHECK(found.evaluations <= 400 + 16);
 }
 
 }  // namespace

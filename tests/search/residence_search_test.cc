@@ -172,12 +172,12 @@ TEST_CASE("annealing never loses, gains, keeps the bound, and depends on the see
     const auto progress = [](int64_t evaluations) {
       return static_cast<double>(evaluations) / 400;
     };
-    const FoundPlan found = *AnnealPlan(*game, start, 7, progress);
+    const FoundPlan found = *AnnealPlan(*game, {&start, 1}, 7, progress);
     REQUIRE(Validate(*program, game->hardware(), found.plan).ok());
     REQUIRE(found.latency_ps == LatencyOf(*game, found.plan));
     REQUIRE(found.latency_ps <= LatencyOf(*game, start));
     REQUIRE(found.latency_ps >= *NoContentionPs(game->cost_model()));
-    REQUIRE(found.plan == AnnealPlan(*game, start, 7, progress)->plan);
+    REQUIRE(found.plan == AnnealPlan(*game, {&start, 1}, 7, progress)->plan);
     better_than_plays += found.latency_ps < best_play;
   }
   CHECK(better_than_plays > 0);
