@@ -9,12 +9,13 @@ The corpus is made from them, and they are examples to capture and tune.
 No weight is ever made: parameters are shapes. Inference runs in bf16; a training step keeps its
 state in f32.
 Names that end in 4 after tp, dp, fsdp or ep are for four devices (sharded.py).
-kernels.py has models with Pallas kernels.
+kernels.py has models with Pallas kernels, and whole.py those of the suite `large`, of thousands of
+accesses each.
 """
 
 from functools import partial
 
-from . import games, kernels, language, large, science, sharded, vision
+from . import games, kernels, language, large, science, sharded, vision, whole
 
 # Name -> function without arguments that gives (function, shapes of its arguments).
 WORKLOADS = {
@@ -67,4 +68,5 @@ WORKLOADS = {
     "wavernn_64steps_b8": partial(science.wavernn, 8, 64),
     "wdl_ranker_b4096": partial(science.wide_and_deep, 4096),
     "whisper_tiny_b1": partial(language.whisper_tiny, 1),
+    **{model: make for model, (_, make) in whole.MODELS.items()},
 }

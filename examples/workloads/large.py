@@ -99,40 +99,46 @@ def _spatial_transformer(p, x, text, heads=8):
     return x + conv(p, y.reshape(x.shape), channels, 1)
 
 
-def diffusion_unet(batch: int, size: int) -> Program:
-    """The network of Stable Diffusion 1 on latents of [size, size, 4]: what noise to take away.
+def time_embedding(p, t, waves, width):
+    """Of [batch] times: [batch, width], by a network on sines and cosines of them."""
+    half = waves // 2
+    angle = t.astype(F32)[:, None] * jnp.exp(-math.log(1e4) * jnp.arange(half) / half)
+    waves = jnp.concatenate([jnp.cos(angle), jnp.sin(angle)], -1).astype(BF16)
+    return mlp(p, waves, width, width, activation=jax.nn.silu)
+
+
+def unet(p, x, t, text, widths=(320, 640, 1280, 1280), per_level=2):
+    """The network of Stable Diffusion 1 on latents: what noise to take away.
 
     There is attention at the first three of its four resolutions.
     """
-    widths, per_level = (320, 640, 1280, 1280), 2
+    time = time_embedding(p, t, widths[0], 4 * widths[0])
+    x = conv(p, x, widths[0])
+    kept = [x]
+    for level, width in enumerate(widths):
+        for _ in range(per_level):
+            x = _residual(p, x, time, width)
+            x = _spatial_transformer(p, x, text) if level < 3 else x
+            kept.append(x)
+        if level < 3:
+            x = conv(p, x, width, stride=2)
+            kept.append(x)
+    x = _residual(p, x, time, widths[-1])
+    x = _residual(p, _spatial_transformer(p, x, text), time, widths[-1])
+    for level, width in reversed([*enumerate(widths)]):
+        for _ in range(per_level + 1):
+            x = _residual(p, jnp.concatenate([x, kept.pop()], -1), time, width)
+            x = _spatial_transformer(p, x, text) if level < 3 else x
+        if level:
+            x = conv(p, x.repeat(2, 1).repeat(2, 2), width)
+    return conv(p, jax.nn.silu(_group_norm(p, x)), 4)
 
-    def time_embedding(p, t):
-        half = widths[0] // 2
-        angle = t.astype(F32)[:, None] * jnp.exp(-math.log(1e4) * jnp.arange(half) / half)
-        waves = jnp.concatenate([jnp.cos(angle), jnp.sin(angle)], -1).astype(BF16)
-        return mlp(p, waves, 4 * widths[0], 4 * widths[0], activation=jax.nn.silu)
 
-    def model(p, x, t, text):
-        time = time_embedding(p, t)
-        x = conv(p, x, widths[0])
-        kept = [x]
-        for level, width in enumerate(widths):
-            for _ in range(per_level):
-                x = _residual(p, x, time, width)
-                x = _spatial_transformer(p, x, text) if level < 3 else x
-                kept.append(x)
-            if level < 3:
-                x = conv(p, x, width, stride=2)
-                kept.append(x)
-        x = _residual(p, x, time, widths[-1])
-        x = _residual(p, _spatial_transformer(p, x, text), time, widths[-1])
-        for level, width in reversed([*enumerate(widths)]):
-            for _ in range(per_level + 1):
-                x = _residual(p, jnp.concatenate([x, kept.pop()], -1), time, width)
-                x = _spatial_transformer(p, x, text) if level < 3 else x
-            if level:
-                x = conv(p, x.repeat(2, 1).repeat(2, 2), width)
-        return conv(p, jax.nn.silu(_group_norm(p, x)), 4)
-
+def noisy_latents(batch: int, size: int) -> tuple[Shape, Shape, Shape]:
+    """What unet() takes: latents of [size, size, 4], times, and texts of 77 words."""
     latents, text = Shape((batch, size, size, 4), BF16), Shape((batch, 77, 768), BF16)
-    return inference(model, latents, Shape((batch,), I32), text)
+    return latents, Shape((batch,), I32), text
+
+
+def diffusion_unet(batch: int, size: int) -> Program:
+    return inference(unet, *noisy_latents(batch, size))

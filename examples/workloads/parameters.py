@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec
 
 BF16, F32, I32 = jnp.bfloat16, jnp.float32, jnp.int32
 Shape = jax.ShapeDtypeStruct
@@ -24,10 +25,10 @@ class Parameters:
         self.shapes: list[Shape] = []
         self._values = None if values is None else iter(values)
 
-    def __call__(self, *shape: int, dtype=BF16):
+    def __call__(self, *shape: int, dtype=BF16, sharding: NamedSharding | None = None):
         if self._values is not None:
             return next(self._values)
-        self.shapes.append(Shape(shape, dtype))
+        self.shapes.append(Shape(shape, dtype, sharding=sharding))
         return jnp.zeros(shape, dtype)
 
 
@@ -43,6 +44,11 @@ def _decayed(value: Any, share: float) -> Any:
     return value - share * value if share else value
 
 
+def _stacked(sharding: NamedSharding | None) -> NamedSharding | None:
+    """Returns the sharding of several such arrays in one, whose first axis is the layers."""
+    return sharding and NamedSharding(sharding.mesh, PartitionSpec(None, *sharding.spec))
+
+
 def repeated(
     p: Parameters, layer: Callable, layers: int, x: Any, each: Any = None, remat: bool = False
 ) -> tuple[Any, Any]:
@@ -54,7 +60,10 @@ def repeated(
     recorded = Parameters()
     row = jax.tree.map(lambda rows: Shape(rows.shape[1:], rows.dtype), each)
     jax.eval_shape(lambda x, one: layer(recorded, x, one), x, row)
-    stacked = [p(layers, *shape.shape, dtype=shape.dtype) for shape in recorded.shapes]
+    stacked = [
+        p(layers, *shape.shape, dtype=shape.dtype, sharding=_stacked(shape.sharding))
+        for shape in recorded.shapes
+    ]
 
     def body(x, of_layer):
         values, one = of_layer
@@ -72,7 +81,7 @@ def training(loss_model: Callable, *inputs: Any, optimizer: str = "sgd") -> Prog
     """
     decay = {"sgd": 0.0, "adam": 0.0, "adamw": 0.1}[optimizer]
     function, args = inference(loss_model, *inputs)
-    state = [Shape(shape.shape, F32) for shape in args[0]]
+    state = [Shape(shape.shape, F32, sharding=shape.sharding) for shape in args[0]]
 
     def loss_of(params, *a):
         return function([value.astype(BF16) for value in params], *a).astype(F32)

@@ -12,7 +12,7 @@ def images(batch: int, size: int = 224) -> Shape:
     return Shape((batch, size, size, 3), BF16)
 
 
-def _resnet(p, x, depths, norm=None):
+def resnet(p, x, depths, norm=None):
     """ResNet with bottlenecks. norm None: folded into the convolutions, as for inference."""
     bias = norm is None
     norm = norm or (lambda p, y: y)
@@ -31,16 +31,16 @@ def _resnet(p, x, depths, norm=None):
 
 
 def resnet50(batch: int) -> Program:
-    return inference(lambda p, x: _resnet(p, x, (3, 4, 6, 3)), images(batch))
+    return inference(lambda p, x: resnet(p, x, (3, 4, 6, 3)), images(batch))
 
 
 def resnet101(batch: int) -> Program:
-    return inference(lambda p, x: _resnet(p, x, (3, 4, 23, 3)), images(batch))
+    return inference(lambda p, x: resnet(p, x, (3, 4, 23, 3)), images(batch))
 
 
 def resnet50_training(batch: int) -> Program:
     def loss(p, x, labels):
-        return cross_entropy(_resnet(p, x, (3, 4, 6, 3), batch_norm), labels)
+        return cross_entropy(resnet(p, x, (3, 4, 6, 3), batch_norm), labels)
 
     return training(loss, images(batch), Shape((batch,), I32))
 

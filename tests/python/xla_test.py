@@ -55,6 +55,9 @@ def test_workloads_can_be_traced():
         "efficientnet_b0_b8",
         "whisper_tiny_b1",
         "gnn_meshgraph_4k",
+        "llama_draft_12l_b8_4words",
+        "griffin_2b_prefill_26l_s1024",
+        "moe_decode_24l_b32_kv1024_ep4",
     ):
         _, function, args = find_source(name)
         leaves = jax.tree.leaves(jax.eval_shape(function, *args))
