@@ -101,6 +101,7 @@ SECTIONS = {
         "results/chips",
         "results/size",
         "results/speed",
+        "results/growth",
         "results/offsets",
     ],
 }
