@@ -65,7 +65,7 @@ void MeasureRepeated(const std::string& what, const std::function<void()>& run) 
   Print(what, used, count);
 }
 
-// Greedy's game, a decision of it, undo in its second half, and clone and observation in its middle.
+// Greedy's game, a decision of it, undo in its second half, clone and observation in its middle.
 void MeasureGame(const std::string& kind, const std::shared_ptr<const Game>& game) {
   const Intent greedy = game->OpenIntent();
   const auto position = game->NewInitialPosition();

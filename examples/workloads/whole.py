@@ -145,7 +145,7 @@ class Decoder:
         capacity = count if count < 4 * each else 2 * count // each * 5 // 4
         gates = jax.nn.softmax((x @ p(self.width, each)).astype(F32))
         best, chosen = lax.top_k(gates, 2)
-        to = jax.nn.one_hot(chosen.T.reshape(-1), each)
+        to = jax.nn.one_hot(chosen.T.reshape(-1), each, dtype=I32)
         place = ((jnp.cumsum(to, 0) - 1) * to).sum(-1)
         sent = (to[:, :, None] * jax.nn.one_hot(place, capacity)[:, None]).reshape(
             2, count, each, -1

@@ -45,7 +45,8 @@ def register(commands: parser.Commands) -> None:
     command.add_argument(
         "--suite",
         choices=SUITES,
-        help="bundled programs; contended are 20 where XLA's own plan leaves 2 %% to gain",
+        help="of programs; contended are 20 where XLA's own plan leaves 2 %% to gain, and large "
+        "are 24 whole models (`mallocgame xla large`)",
     )
     command.add_argument(
         "--solvers",

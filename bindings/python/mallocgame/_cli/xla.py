@@ -1,8 +1,8 @@
-"""`mallocgame xla targets|capture|check|apply`; xla_tune.py has `tune`."""
+"""`mallocgame xla targets|capture|check|apply`; xla_tune.py and xla_large.py have the others."""
 
 import argparse
 
-from mallocgame._cli import console, parser, xla_tune
+from mallocgame._cli import console, parser, xla_large, xla_tune
 from mallocgame._cli.rows import Row, plan_row, print_json, reference
 from mallocgame._cli.xla_shared import (
     SOURCE,
@@ -73,6 +73,7 @@ def register(commands: parser.Commands) -> None:
     )
     add_compiler(command)
     xla_tune.register(actions)
+    xla_large.register(actions)
 
 
 def _targets(options: argparse.Namespace) -> int:

@@ -72,8 +72,8 @@ def add_folder(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_compiler(command: argparse.ArgumentParser) -> None:
-    """Adds the limits and the cache of the compiler."""
+def add_limits(command: argparse.ArgumentParser) -> None:
+    """Adds the limits of the compiler."""
     command.add_argument(
         "--compile-seconds",
         type=parser.seconds,
@@ -88,6 +88,11 @@ def add_compiler(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="that the compiler may take (16); 0: no limit",
     )
+
+
+def add_compiler(command: argparse.ArgumentParser) -> None:
+    """Adds the limits and the cache of the compiler."""
+    add_limits(command)
     command.add_argument(
         "--cache",
         metavar="FOLDER",

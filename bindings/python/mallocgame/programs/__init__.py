@@ -1,6 +1,8 @@
 """Programs and hardware by name or by file.
 
 The bundled corpus lies beside this file; others are .mgp files, HLO modules and JSON hardware.
+The suite `large` stands apart from the corpus: its smaller programs lie in the folder `large`, and
+the others are where `mallocgame xla large` puts them.
 """
 
 import json
@@ -15,9 +17,13 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.programs.module_forms import Module, is_text, module_bytes, unpacked
 
 _FOLDER = os.path.dirname(__file__)
+_BUNDLED_LARGE = os.path.join(_FOLDER, "large")
 _SUFFIX = ".mgp"
 
-SUITES = ("all", "core", "contended", "cloud", "sharded")
+MADE = "~/.cache/mallocgame/programs"  # where programs of `large` are that aren't bundled
+
+LARGE = "large"
+SUITES = ("all", "core", "contended", "cloud", "sharded", LARGE)
 SCHEDULES = ("instructions", "module")
 
 T = TypeVar("T")
@@ -38,18 +44,38 @@ def manifest() -> dict[str, Any]:
     return programs
 
 
-def suite(name: str) -> list[str]:
-    """Returns the names of the bundled programs of a suite.
+def large_manifest() -> dict[str, Any]:
+    """Returns what is known of each program of the suite large, by name, as it was made once."""
+    with open(os.path.join(_FOLDER, LARGE, "manifest.json"), encoding="utf-8") as file:
+        programs: dict[str, Any] = json.load(file)["programs"]
+    return programs
 
-    all: every one. core: known models on tpu_v4i, some also on tpu_v5e and tpu_v6e, and with
-    16 MiB. contended: 20 of core where XLA's own plan leaves 2 % or more to gain, chosen once
-    (docs/bounds.md). cloud: others, on chips that can be rented. sharded: programs for several
-    of these. Each program is in one of core, cloud and sharded.
+
+def large_file(name: str) -> str | None:
+    """Returns where a program of the suite large lies; None: nobody has made it here."""
+    paths = (os.path.join(folder, name + _SUFFIX) for folder in (_BUNDLED_LARGE, made_folder()))
+    return next(filter(os.path.exists, paths), None)
+
+
+def made_folder() -> str:
+    return os.path.expanduser(MADE)
+
+
+def suite(name: str) -> list[str]:
+    """Returns the names of the programs of a suite.
+
+    all: every bundled one. core: known models on tpu_v4i, some also on tpu_v5e and tpu_v6e, and
+    with 16 MiB. contended: 20 of core where XLA's own plan leaves 2 % or more to gain, chosen once
+    (docs/bounds.md). cloud: others, on chips that can be rented. sharded: programs for several of
+    these. Each of all is in one of core, cloud and sharded. large: 24 whole models with
+    thousands of accesses, apart from all; those that aren't bundled `mallocgame xla large` makes.
     """
     if name not in SUITES:
         raise InvalidInputError(f"suite: found '{name}', allowed: {', '.join(SUITES)}")
     if name == "all":
         return program_names()
+    if name == LARGE:
+        return list(large_manifest())
     if name != "contended":
         return [one for one, entry in manifest().items() if entry["suite"] == name]
     with open(os.path.join(_FOLDER, "suites.json"), encoding="utf-8") as file:
@@ -58,12 +84,13 @@ def suite(name: str) -> list[str]:
 
 
 def load_program(name_or_path: str | os.PathLike[str], prices: str = "compiler") -> Program:
-    """Loads a bundled program by name, else a .mgp file by path.
+    """Loads a program of a suite by name, else a .mgp file by path.
 
     prices: "compiler", as the file has them, or "calibrated", as calibrated() makes them.
 
-    InvalidInputError: the name is unknown (the closest known ones are told), the file is no
-    program, or it can't have calibrated prices. MissingFileError.
+    InvalidInputError: the name is unknown (the closest known ones are told), it is one of the suite
+    large that has not been made, the file is no program, or it can't have calibrated prices.
+    MissingFileError.
     """
     return priced(_load(name_or_path), prices)
 
@@ -72,11 +99,20 @@ def _load(name_or_path: str | os.PathLike[str]) -> Program:
     text = _arguments.path("program", name_or_path, "a bundled name, a .mgp path or a Program")
     if text in program_names():
         return Program.from_bytes(read_file(os.path.join(_FOLDER, text + _SUFFIX)))
+    if not os.path.exists(text) and text in large_manifest():
+        found = large_file(text)
+        if found is None:
+            raise InvalidInputError(
+                f"program '{text}': of the suite large, and not made here yet; "
+                f"`mallocgame xla large {text}` makes it (needs mallocgame[xla])"
+            )
+        text = found
     if os.path.exists(text) or text.endswith(_SUFFIX) or os.path.dirname(text):
         content = read_file(text)
         return named(text, lambda: Program.from_bytes(content))
     raise InvalidInputError(
-        f"program '{text}': neither a bundled program nor a file{_close_to(text, program_names())}"
+        f"program '{text}': neither a bundled program nor a file"
+        f"{_close_to(text, [*program_names(), *large_manifest()])}"
     )
 
 
