@@ -149,7 +149,10 @@ void MeasureParts(const ProgramFile& file, const std::vector<std::string>& parts
   const auto wanted = [&](const char* part) {
     return parts.empty() || std::find(parts.begin(), parts.end(), part) != parts.end();
   };
+  const double start = CpuSeconds();
   const auto time = *Game::Create(file.program, file.hardware, **OptionsOfGame("time"));
+  const auto accesses = static_cast<int64_t>(file.program->accesses().size());
+  Print("making a game, for each access", CpuSeconds() - start, accesses);
   PriorityGameOptions options;
   const auto priority = PriorityGameWith(*time, options);
   options.exact_stalls = true;

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/hash/hash.h"
 #include "mallocgame/base/error.h"
 
@@ -139,6 +142,35 @@ void AddDecisions(const Game& game, GameTables& tables) {
   }
 }
 
+// All that the prices of an instruction depend on. Those of equal keys are the same: layers of a
+// model are often the same instructions again, which are priced once.
+struct PriceKey {
+  const InstructionCost* cost;
+  bool plain_copy;
+  uint64_t pinned_slots;
+  absl::InlinedVector<int32_t, kMaxTableBits> slots;  // of its decisions
+
+  PriceKey(const Program& program, const GameTables& tables, Tick t)
+      : cost(&program.cost().instructions[t]), plain_copy(program.instruction(t).plain_copy),
+        pinned_slots(tables.pinned_slots.empty() ? 0 : tables.pinned_slots[t]) {
+    for (int32_t d = tables.first_decision[t]; d < tables.first_decision[t + 1]; ++d)
+      slots.push_back(program.slot(tables.decisions[d].access));
+  }
+  friend bool operator==(const PriceKey& a, const PriceKey& b) {
+    return a.plain_copy == b.plain_copy && a.pinned_slots == b.pinned_slots && a.slots == b.slots &&
+           *a.cost == *b.cost;
+  }
+  template <class Hash>
+  friend Hash AbslHashValue(Hash hash, const PriceKey& key) {
+    hash = Hash::combine(std::move(hash), key.plain_copy, key.pinned_slots, key.slots,
+                         key.cost->pool, key.cost->flops, key.cost->link_ps);
+    for (const auto* arrays : {&key.cost->operands, &key.cost->outputs})
+      for (const CostArray& array : *arrays)
+        hash = Hash::combine(std::move(hash), array.size_bytes, array.slot);
+    return hash;
+  }
+};
+
 void AddPrices(const Game& game, GameTables& tables) {
   const Program& program = game.program();
   const size_t ticks = program.ticks();
@@ -146,6 +178,7 @@ void AddPrices(const Game& game, GameTables& tables) {
   for (auto* before :
        {&tables.certain_idle_before, &tables.fast_idle_before, &tables.all_main_before})
     before->assign(ticks + 1, 0);
+  absl::flat_hash_map<PriceKey, uint32_t> known;  // where their prices begin
   for (Tick t = 0; t < program.ticks(); ++t) {
     const size_t at = t;
     InstructionPrices& prices = tables.instructions[at];
@@ -156,12 +189,15 @@ void AddPrices(const Game& game, GameTables& tables) {
     if (program.instruction(t).kind == InstructionKind::kLoopEntry) {
       prices.bits = kFreeBits;
     } else if (prices.bits <= kMaxTableBits) {
-      prices.first = static_cast<uint32_t>(tables.prices.size());
-      for (uint64_t placement = 0; placement < uint64_t{1} << prices.bits; ++placement) {
+      const uint64_t count = uint64_t{1} << prices.bits;
+      const auto [same, is_new] = known.try_emplace(PriceKey(program, tables, t),
+                                                    static_cast<uint32_t>(tables.prices.size()));
+      prices.first = same->second;
+      for (uint64_t placement = 0; is_new && placement < count; ++placement)
         tables.prices.push_back(tables.ComputePrice(game.cost_model(), t, placement));
-        const int64_t idle = tables.prices.back().idle_ps;
-        certain = placement == 0 ? idle : std::min(certain, idle);
-      }
+      certain = tables.prices[prices.first].idle_ps;
+      for (uint64_t placement = 1; placement < count; ++placement)
+        certain = std::min(certain, tables.prices[prices.first + placement].idle_ps);
     }
     tables.certain_idle_before[at + 1] = tables.certain_idle_before[at] + certain;
     const auto price = [&](uint64_t placement) {

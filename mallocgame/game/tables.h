@@ -69,8 +69,8 @@ struct GameBuffer {
 // decision is served from fast memory. A plain copy that the plan takes over has the placement
 // kReplaced, which two accesses cannot have.
 struct InstructionPrices {
-  // The first of its 2^bits prices in GameTables::prices, by placement. There are none if bits >
-  // kMaxTableBits.
+  // The first of its 2^bits prices in GameTables::prices, by placement, which instructions of the
+  // same prices share. There are none if bits > kMaxTableBits.
   uint32_t first = 0;
   uint8_t bits = 0;  // the number of its decisions, or kFreeBits
   bool plain_copy = false;

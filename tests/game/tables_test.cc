@@ -227,6 +227,30 @@ TEST_CASE("an instruction with more accesses than the table holds is priced when
   REQUIRE(t.tables().certain_idle_before == std::vector<int64_t>{0, 0});
 }
 
+TEST_CASE("instructions that cost the same wherever their arrays lie share their prices") {
+  ProgramBuilder b;
+  const BufferId small = b.Parameter("small", 1), p = b.Parameter("p", 4), q = b.Parameter("q", 4),
+                 r = b.Parameter("r", 5), x = b.Result("x", 4), y = b.Result("y", 4);
+  b.Add({.name = "a", .reads = {p}, .writes = {x}});
+  b.Add({.name = "same", .reads = {q}, .writes = {y}});
+  b.Add({.name = "larger", .reads = {r}, .updates = {x}});
+  b.Add({.name = "other slots", .reads = {small, p}});
+  b.Add({.name = "other flops", .reads = {q}, .updates = {y}, .flops = 1'000'000});
+  const Tables t(b, TestHardware(8), 2);
+  const std::vector<InstructionPrices>& instructions = t.tables().instructions;
+  REQUIRE(instructions[0].first == instructions[1].first);
+  REQUIRE(t.tables().prices.size() == 4 + 4 + 2 + 4);
+  const CostModel& model = t.game->cost_model();
+  for (Tick tick = 0; tick < 5; ++tick) {
+    for (uint64_t placement = 0; placement <= t.tables().AllFast(tick); ++placement) {
+      const TimeAndIdle looked_up = t.tables().PriceAt(model, tick, placement),
+                        computed = t.tables().ComputePrice(model, tick, placement);
+      REQUIRE(looked_up.time_ps == computed.time_ps);
+      REQUIRE(looked_up.idle_ps == computed.idle_ps);
+    }
+  }
+}
+
 TEST_CASE("placements count decisions, prices slots: buffers that are not asked lie between") {
   ProgramBuilder b;
   const BufferId small = b.Parameter("small", 1), p = b.Parameter("p", 4);
