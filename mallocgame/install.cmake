@@ -1,6 +1,7 @@
 # What `cmake --install DIR --component development` puts in place: public headers, the static
 # libraries, and mallocgameConfig.cmake, which offers them to find_package(mallocgame) as
-# mallocgame::core, mallocgame::io, mallocgame::pjrt and mallocgame::mcts (agents/mcts adds itself).
+# mallocgame::core, mallocgame::io, mallocgame::pjrt, mallocgame::mcts and mallocgame::c (the last
+# two add themselves, in agents/mcts and bindings/c).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mallocgame)
@@ -10,7 +11,8 @@ function(mallocgame_component component)
   add_library(mallocgame::${component} ALIAS mallocgame_${component})
   set_target_properties(mallocgame_${component} PROPERTIES EXPORT_NAME ${component})
   install(TARGETS mallocgame_${component} EXPORT mallocgame_${component}
-          ARCHIVE COMPONENT development FILE_SET HEADERS COMPONENT development)
+          ARCHIVE COMPONENT development LIBRARY COMPONENT development
+          FILE_SET HEADERS COMPONENT development)
   install(EXPORT mallocgame_${component} NAMESPACE mallocgame:: FILE ${component}.cmake
           DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mallocgame COMPONENT development)
 endfunction()

@@ -71,6 +71,7 @@ class VectorEnv {
 
   int count() const { return static_cast<int>(environments_.size()); }
   int threads() const { return pool_.threads(); }
+  Autoreset autoreset() const { return options_.autoreset; }
   const GameList& games() const { return *games_; }
   const Environment& environment(int i) const { return environments_[i]; }
   bool ended(int i) const { return environment(i).position().IsTerminal(); }
