@@ -282,7 +282,7 @@ def _sha256(file: pathlib.Path) -> str:
 
 # What a wheel's space goes to, by the first pattern that fits.
 _KINDS = {
-    "levels": r"mallocgame/_levels/bundled/",
+    "levels": r"mallocgame/level_sets/bundled/",
     "programs": r"mallocgame/programs/.*\.mgp",
     "extension": r"mallocgame/_core\..*\.so",
     "Abseil and Protobuf": r"mallocgame\.libs/",

@@ -167,7 +167,12 @@ REFERENCE = {
         "Program",
         "Hardware",
     ],
-    "Levels": ["levels", "Level"],
+    "Levels": [
+        "levels",
+        "Level",
+        ".. automodule:: mallocgame.level_sets",
+        "   :members: find_level, of_level, has_score",
+    ],
     "The game": ["Game", "State", "Action", "Mode"],
     "Plans and judges": [
         "Plan",

@@ -7,8 +7,9 @@ that are named, with the fast memory of the chip and with less (docs/levels.md).
 where there is room, as the bound `lp` at the program's own order is LEAST_ROOM above the bound of
 any order, and where a search over orders finds it, as its plan is LEAST_FOUND faster than that of
 the same search at the program's own order. It prints a line for each that it tries, and writes
-bindings/python/mallocgame/_levels/schedule, where the levels of other programs stay. The latencies
-depend on the number of cores. Needs mallocgame[bounds], and an hour of a core or more for all.
+bindings/python/mallocgame/level_sets/schedule, where the levels of other programs stay. The
+latencies depend on the number of cores. Needs mallocgame[bounds], and an hour of a core or more for
+all.
 """
 
 import argparse
@@ -18,12 +19,12 @@ import zipfile
 from typing import Any
 
 import mallocgame as mg
-from mallocgame._levels.describing import describe, greedy_ps, peak_bytes
-from mallocgame._levels.level_sets import BEST_KNOWN, FORMAT, INDEX, load_level_set, write_archive
-from mallocgame._levels.splits import KNOWN, SCHEDULE, Variant
+from mallocgame.level_sets.describing import describe, greedy_ps, peak_bytes
+from mallocgame.level_sets.level_set import BEST_KNOWN, FORMAT, INDEX, load_level_set, write_archive
+from mallocgame.level_sets.splits import KNOWN, SCHEDULE, Variant
 from mallocgame.programs import suite
 
-FOLDER = pathlib.Path(__file__).parents[2] / "bindings/python/mallocgame/_levels/schedule"
+FOLDER = pathlib.Path(__file__).parents[2] / "bindings/python/mallocgame/level_sets/schedule"
 CAPACITIES = (None, 20)
 LEAST_ROOM, LEAST_FOUND = 1.02, 1.01
 SEED = 1

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 import mallocgame as mg
-from mallocgame._levels.splits import VARIANTS
+from mallocgame.level_sets.splits import VARIANTS
 from mallocgame.programs import suite
 
 TABLES = pathlib.Path(__file__).parent / "tables"

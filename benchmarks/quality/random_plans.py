@@ -34,7 +34,7 @@ import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame import experiments as ex
 from mallocgame._core import reorder_module, timeline
-from mallocgame._levels.splits import drafts
+from mallocgame.level_sets.splits import drafts
 from mallocgame.records import PREFETCH
 from mallocgame.xla.modules import hlo_proto
 from mallocgame.xla.prices import profile_of

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import mallocgame as mg
-from mallocgame._levels.level_sets import BUNDLED, load_level_set
+from mallocgame.level_sets.level_set import BUNDLED, load_level_set
 
 # Masked PPO of sb3-contrib trains on 2,270 a second of one core (resnet50_b1, 16 MiB, the compact
 # observation, 8 environments), so an hour of simulation is one of training.

@@ -12,9 +12,6 @@ from conftest import SMALL
 
 import mallocgame as mg
 from mallocgame._cli import main as cli
-from mallocgame._levels import LEAST_GAIN, levels
-from mallocgame._levels.describing import peak_bytes
-from mallocgame._levels.level_sets import FORMAT, INDEX, PROGRAMS, load_level_set, write_archive
 from mallocgame.errors import how_to_install
 from mallocgame.experiments import (
     Budget,
@@ -30,6 +27,9 @@ from mallocgame.experiments import (
     summarize,
 )
 from mallocgame.experiments.judging import NO_PLAN, improve
+from mallocgame.level_sets import LEAST_GAIN, levels
+from mallocgame.level_sets.describing import peak_bytes
+from mallocgame.level_sets.level_set import FORMAT, INDEX, PROGRAMS, load_level_set, write_archive
 
 pytest.importorskip("rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]")
 

@@ -15,7 +15,7 @@ from conftest import OTHER, SMALL, SOURCE_ROOT
 
 import mallocgame as mg
 from mallocgame import offline
-from mallocgame._levels import level_sets
+from mallocgame.level_sets import level_set
 
 EXAMPLES = SOURCE_ROOT / "examples"
 
@@ -70,8 +70,8 @@ def test_compare(tmp_path):
 def test_offline_rl(tmp_path):
     pytest.importorskip("torch", reason="Torch isn't installed: pip install 'mallocgame[agents]'")
     programs = {name: mg.load_program(name) for name in (SMALL, OTHER)}
-    level_sets.write_archive(
-        tmp_path / level_sets.PROGRAMS,
+    level_set.write_archive(
+        tmp_path / level_set.PROGRAMS,
         {f"{name}.mgp": program.to_bytes() for name, program in programs.items()},
         zipfile.ZIP_STORED,
     )
@@ -86,8 +86,8 @@ def test_offline_rl(tmp_path):
         }
         for (name, program), split in zip(programs.items(), ("train", "validation"), strict=True)
     }
-    index = {"format": level_sets.FORMAT, "programs": entries, "left_out": {}}
-    (tmp_path / level_sets.INDEX).write_text(json.dumps(index))
+    index = {"format": level_set.FORMAT, "programs": entries, "left_out": {}}
+    (tmp_path / level_set.INDEX).write_text(json.dumps(index))
     behaviours = ["rent", "random"]
     offline.make_dataset(mg.levels("train", tmp_path), tmp_path / "data", behaviours, seeds=2)
     arguments = ["data", "--levels", str(tmp_path), "--steps", "300"]

@@ -14,10 +14,16 @@ import pytest
 
 import mallocgame as mg
 from mallocgame._cli.main import main
-from mallocgame._levels import making
-from mallocgame._levels.describing import peak_bytes, structure
-from mallocgame._levels.level_sets import BUNDLED, BUNDLED_SCHEDULE, INDEX, PROGRAMS, load_level_set
-from mallocgame._levels.splits import FAMILIES, KNOWN, SPLITS, VARIANTS, Draft, Variant, drafts
+from mallocgame.level_sets import making
+from mallocgame.level_sets.describing import peak_bytes, structure
+from mallocgame.level_sets.level_set import (
+    BUNDLED,
+    BUNDLED_SCHEDULE,
+    INDEX,
+    PROGRAMS,
+    load_level_set,
+)
+from mallocgame.level_sets.splits import FAMILIES, KNOWN, SPLITS, VARIANTS, Draft, Variant, drafts
 from mallocgame.programs import suite
 
 SET = load_level_set(BUNDLED)

@@ -15,10 +15,10 @@ from conftest import OTHER, SMALL
 import mallocgame as mg
 from mallocgame import offline
 from mallocgame._cli import main as cli
-from mallocgame._levels import levels
-from mallocgame._levels.describing import peak_bytes
-from mallocgame._levels.level_sets import FORMAT, INDEX, PROGRAMS, write_archive
-from mallocgame._levels.splits import VARIANTS
+from mallocgame.level_sets import levels
+from mallocgame.level_sets.describing import peak_bytes
+from mallocgame.level_sets.level_set import FORMAT, INDEX, PROGRAMS, write_archive
+from mallocgame.level_sets.splits import VARIANTS
 from mallocgame.offline import making
 
 WAVERNN = "wavernn_64steps_b8.tpu_v5e"  # whose instructions wait for small buffers

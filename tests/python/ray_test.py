@@ -22,10 +22,10 @@ import mallocgame as mg
 from mallocgame import agents
 from mallocgame._jobs import Cluster, FailedJobsError, run_jobs
 from mallocgame._jobs.cluster import pack, unpack
-from mallocgame._levels import making
-from mallocgame._levels.splits import Draft
 from mallocgame.errors import how_to_install
 from mallocgame.experiments import Budget, Player, play
+from mallocgame.level_sets import making
+from mallocgame.level_sets.splits import Draft
 
 ray = pytest.importorskip("ray", reason="pip install 'mallocgame[ray]'")
 

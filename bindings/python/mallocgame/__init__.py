@@ -38,7 +38,6 @@ from mallocgame._core import (
     solver_names,
     validate,
 )
-from mallocgame._levels import Level, levels
 from mallocgame._moved import moved
 from mallocgame._solve import solve
 from mallocgame.actions import Action, Mode
@@ -46,6 +45,7 @@ from mallocgame.envs import registration
 from mallocgame.errors import InvalidInputError, MallocGameError, how_to_install
 from mallocgame.files import load_log, load_plan, record, replay, save_log, save_plan
 from mallocgame.games import FINE_GAME, PriorityGame, ScheduleGame, TimeGame
+from mallocgame.level_sets import Level, levels
 from mallocgame.programs import hardware, import_hlo, load_program, program_names, save_program
 
 __version__ = "0.1.0"

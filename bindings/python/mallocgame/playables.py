@@ -11,10 +11,10 @@ from typing import Any
 
 from mallocgame import _arguments, games, programs
 from mallocgame._core import Game, Hardware, Program
-from mallocgame._levels import Level, find_level, of_level
 from mallocgame.calibration import priced
 from mallocgame.errors import InvalidInputError
 from mallocgame.games import GameOptions
+from mallocgame.level_sets import Level, find_level, of_level
 
 Playable = str | os.PathLike[str] | Program | Level | Game
 

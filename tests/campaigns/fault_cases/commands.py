@@ -16,7 +16,7 @@ import mallocgame as mg
 from fault_cases.campaign import LOST, Try
 from fault_cases.processes import Running
 from mallocgame._cli.compare import PART
-from mallocgame._levels.level_sets import BUNDLED, INDEX, PROGRAMS
+from mallocgame.level_sets.level_set import BUNDLED, INDEX, PROGRAMS
 
 _PROGRAM, _OTHER = "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i"
 _COMPARED = "greedy,rent,anneal,priority,portfolio"

@@ -13,7 +13,6 @@ from mallocgame._cli.folders import working_in
 from mallocgame._cli.levels import add_set
 from mallocgame._cli.rows import print_json
 from mallocgame._core import write_file
-from mallocgame._levels import LEAST_GAIN, Level, levels
 from mallocgame.errors import InvalidInputError
 from mallocgame.experiments import (
     Budget,
@@ -28,6 +27,7 @@ from mallocgame.experiments import (
 )
 from mallocgame.experiments.intervals import load_rliable
 from mallocgame.experiments.judging import NO_PLAN, improve
+from mallocgame.level_sets import LEAST_GAIN, Level, levels
 
 _BUDGETS = "0.005,0.05,1,20"
 _NOTES = (

@@ -9,9 +9,10 @@ from mallocgame import plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
-from mallocgame._levels.level_sets import BUNDLED, BUNDLED_SCHEDULE, load_level_set
-from mallocgame._levels.splits import SCHEDULE, SPLITS, drafts
 from mallocgame.experiments import Table
+from mallocgame.level_sets import making
+from mallocgame.level_sets.level_set import BUNDLED, BUNDLED_SCHEDULE, load_level_set
+from mallocgame.level_sets.splits import SCHEDULE, SPLITS, drafts
 
 _SET = "a folder of `mallocgame levels make` (the bundled set)"
 
@@ -165,8 +166,6 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _make(options: argparse.Namespace) -> int:
-    from mallocgame._levels import making
-
     wanted = drafts(options.seed, options.share)
     programs = os.path.join(options.folder, "programs")
     with working_in(options.folder), parser.workers(options) as workers:

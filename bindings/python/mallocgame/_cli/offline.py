@@ -9,9 +9,9 @@ from mallocgame._cli import console, parser
 from mallocgame._cli.folders import working_in
 from mallocgame._cli.levels import add_set
 from mallocgame._cli.rows import Row, print_json
-from mallocgame._levels.splits import SPLITS
 from mallocgame.errors import InvalidInputError
 from mallocgame.experiments import Table
+from mallocgame.level_sets.splits import SPLITS
 from mallocgame.offline.episodes import OBSERVATIONS
 from mallocgame.offline.minari_files import check_minari
 from mallocgame.offline.numpy_files import load_index

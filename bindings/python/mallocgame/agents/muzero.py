@@ -10,7 +10,7 @@ import numpy as np
 
 from mallocgame import games
 from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file
-from mallocgame._levels import Level, find_level
+from mallocgame.level_sets import Level, find_level
 from mallocgame.agents.actors import Actors, PlayGames, Problem, actors_of
 from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
 from mallocgame.errors import InvalidInputError

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mallocgame._levels import LEAST_GAIN
 from mallocgame.errors import InvalidInputError
+from mallocgame.level_sets import LEAST_GAIN
 from mallocgame.playables import Played
 
 

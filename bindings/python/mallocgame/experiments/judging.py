@@ -9,10 +9,10 @@ import pathlib
 from collections.abc import Callable, Sequence
 
 from mallocgame._core import read_file, simulate, validate
-from mallocgame._levels import Level
 from mallocgame.errors import InvalidInputError, MissingFileError
 from mallocgame.experiments.scores import Budget, Result, score
 from mallocgame.files import load_plan
+from mallocgame.level_sets import Level
 
 NO_PLAN = "no plan"  # the problem of a level that is missing in a submission
 

@@ -23,7 +23,7 @@ from mallocgame._core import (
     write_file,
 )
 from mallocgame._jobs import Cluster, Workers, cores
-from mallocgame._levels import MIN_BUFFER_BYTES, Level
+from mallocgame.level_sets import MIN_BUFFER_BYTES, Level
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.experiments.grid import Cell, Grid

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mallocgame._levels import Level, has_score
 from mallocgame.experiments.intervals import Interval, interquartile_mean, middle_mean
+from mallocgame.level_sets import Level, has_score
 
 
 @dataclasses.dataclass(frozen=True)

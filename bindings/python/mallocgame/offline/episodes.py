@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallocgame._core import Game, Observer, Prices, action_returns
-from mallocgame._levels import Level
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
+from mallocgame.level_sets import Level
 from mallocgame.observation import settings_of
 
 OBSERVATIONS = ("compact", "flat")

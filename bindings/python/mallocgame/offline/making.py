@@ -9,8 +9,8 @@ from typing import Any
 
 from mallocgame._core import Observer
 from mallocgame._jobs import run_jobs
-from mallocgame._levels import Level
 from mallocgame.errors import InvalidInputError
+from mallocgame.level_sets import Level
 from mallocgame.offline.episodes import (
     BEHAVIOURS,
     Behaviour,

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from mallocgame._core import Game, Hardware, Program, all_main_plan, simulate
-from mallocgame._levels import MIN_BUFFER_BYTES
-from mallocgame._levels.splits import CAPACITIES, VARIANTS, Variant
 from mallocgame._solve import solve
 from mallocgame.bounds.bound import bound
 from mallocgame.games import PriorityGame
+from mallocgame.level_sets import MIN_BUFFER_BYTES
+from mallocgame.level_sets.splits import CAPACITIES, VARIANTS, Variant
 
 _BOUND_SECONDS = 60.0
 _PARAMETER = 1  # an origin of buffers

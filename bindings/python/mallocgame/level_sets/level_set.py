@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mallocgame._core import Plan, Program, read_file, write_file
-from mallocgame._levels.splits import KNOWN
 from mallocgame.errors import InvalidInputError, MissingFileError
+from mallocgame.level_sets.splits import KNOWN
 from mallocgame.programs import decode, load_program
 
 BUNDLED = pathlib.Path(__file__).parent / "bundled"

@@ -17,10 +17,10 @@ from typing import Any
 
 from mallocgame import games
 from mallocgame._core import Game, Hardware, Plan, Program
-from mallocgame._levels.level_sets import BUNDLED, BUNDLED_SCHEDULE, LevelSet, load_level_set
-from mallocgame._levels.splits import SCHEDULE, SPLITS, Variant
 from mallocgame.errors import InvalidInputError
 from mallocgame.games import GameOptions
+from mallocgame.level_sets.level_set import BUNDLED, BUNDLED_SCHEDULE, LevelSet, load_level_set
+from mallocgame.level_sets.splits import SCHEDULE, SPLITS, Variant
 
 __all__ = [
     "LEAST_GAIN",

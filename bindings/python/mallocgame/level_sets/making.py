@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mallocgame._core import Plan, Program, validate, write_file
 from mallocgame._jobs import Workers, run_jobs
-from mallocgame._levels.describing import (
+from mallocgame._solve import solve
+from mallocgame.errors import MallocGameError
+from mallocgame.level_sets.describing import (
     describe,
     describe_variants,
     greedy_ps,
     hardest_variant,
     peak_bytes,
 )
-from mallocgame._levels.level_sets import (
+from mallocgame.level_sets.level_set import (
     BUNDLED,
     FORMAT,
     INDEX,
@@ -29,9 +31,7 @@ from mallocgame._levels.level_sets import (
     load_level_set,
     write_archive,
 )
-from mallocgame._levels.splits import BANDWIDTHS, CHIPS, KNOWN, Draft, Variant
-from mallocgame._solve import solve
-from mallocgame.errors import MallocGameError
+from mallocgame.level_sets.splits import BANDWIDTHS, CHIPS, KNOWN, Draft, Variant
 from mallocgame.programs import load_program, suite
 
 if TYPE_CHECKING:
