@@ -19,7 +19,7 @@ import numpy as np
 
 import mallocgame as mg
 from mallocgame._core import plan_like_xla
-from mallocgame.xla.compiler import NO_CHIP
+from mallocgame.xla.compiler_process import NO_CHIP
 from mallocgame.xla.sources import find_source
 from mallocgame.xla.targets import bundled_target
 

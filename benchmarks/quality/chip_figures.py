@@ -15,7 +15,7 @@ import sys
 import tempfile
 from typing import Any
 
-from mallocgame.xla.compiler import NO_CHIP
+from mallocgame.xla.compiler_process import NO_CHIP
 from mallocgame.xla.targets import TARGETS, find_target
 
 LOG = {

@@ -11,8 +11,8 @@ from conftest import again
 
 import mallocgame.xla as mgx
 from mallocgame.errors import how_to_install
+from mallocgame.xla import answers, compiler_process, worker
 from mallocgame.xla import compiler as compiling
-from mallocgame.xla import worker
 from mallocgame.xla.modules import without_fields
 from mallocgame.xla.partial_programs import PartialProgram
 from mallocgame.xla.phases import Crew, Scheduled
@@ -33,7 +33,7 @@ def child(tmp_path, monkeypatch):
             "for line in sys.stdin:\n"
             "    job = json.loads(line)\n" + textwrap.indent(textwrap.dedent(code), "    ")
         )
-        monkeypatch.setattr(compiling, "_WORKER", str(script))
+        monkeypatch.setattr(compiler_process, "_WORKER", str(script))
         monkeypatch.setattr(compiling, "installed_versions", lambda: {"libtpu": "none"})
         monkeypatch.setattr(compiling, "portable_artifact", str.encode)
         return mgx.Compiler(mgx.find_target("tpu_v4i"), **{"cache": tmp_path / "cache"} | settings)
@@ -219,7 +219,7 @@ def test_compiler_that_answers_nonsense(child, code, sentence):
 
 
 def test_long_words_of_a_compiler_that_ends(child, monkeypatch):
-    monkeypatch.setattr(compiling, "_MOST_WORDS", 100)
+    monkeypatch.setattr(compiler_process, "_MOST_WORDS", 100)
     code = "sys.stderr.write('x' * 10**6 + '\\nlast words\\n'); sys.stderr.flush(); os.abort()"
     with pytest.raises(mgx.compiler.CompilerEndedError, match=r"SIGABRT: last words$"):
         child(code).compile("module {}")
@@ -261,7 +261,7 @@ def test_poisoned_entries_are_asked_for_again(child, tmp_path, name):
 def test_an_entry_may_not_be_huge(child, tmp_path, monkeypatch):
     with child(DUMPING) as compiler:
         compiler.compile("module @jit_f {}")
-        monkeypatch.setattr(compiling, "_LARGEST_ENTRY", 10)
+        monkeypatch.setattr(answers, "_LARGEST_ENTRY", 10)
         with pytest.warns(RuntimeWarning, match="is damaged"):
             compiler.compile("module @jit_f {}")
         assert compiler.compiles == 2
@@ -274,7 +274,7 @@ def test_the_compilers_process_ends_with_its_parent(tmp_path):
     (job / "dump" / "module.pb").touch()
     code = (
         "import importlib.util, time, threading, sys\n"
-        f"spec = importlib.util.spec_from_file_location('worker', {compiling._WORKER!r})\n"
+        f"spec = importlib.util.spec_from_file_location('worker', {compiler_process._WORKER!r})\n"
         "worker = importlib.util.module_from_spec(spec); spec.loader.exec_module(worker)\n"
         f"job = {{'folder': {str(job)!r}}}\n"
         "threading.Thread(target=worker._end_with_parent, args=[job], daemon=True).start()\n"

@@ -10,7 +10,7 @@ import pytest
 import mallocgame.xla as mgx
 from mallocgame._core import compile_options
 from mallocgame.errors import InvalidInputError
-from mallocgame.xla.compiler import NO_CHIP
+from mallocgame.xla.compiler_process import NO_CHIP
 from mallocgame.xla.modules import read_dump, without_fields
 from mallocgame.xla.partial_programs import PartialProgram, of_stablehlo
 from mallocgame.xla.stablehlo import device_count, portable_artifact

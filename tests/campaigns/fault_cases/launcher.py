@@ -4,9 +4,9 @@ import os
 import sys
 
 from mallocgame._cli.main import main
-from mallocgame.xla import compiler
+from mallocgame.xla import compiler_process
 
-os.environ["REAL_WORKER"] = compiler._WORKER
-compiler._WORKER = os.environ["CHILD"]
-compiler._START_SECONDS = 30.0
+os.environ["REAL_WORKER"] = compiler_process._WORKER
+compiler_process._WORKER = os.environ["CHILD"]
+compiler_process._START_SECONDS = 30.0
 sys.exit(main())

@@ -11,7 +11,8 @@ simulated copies, not measurements on a chip.
 
 from mallocgame._moved import moved
 from mallocgame.xla.captures import Capture, capture, capture_dump, capture_module, load_capture
-from mallocgame.xla.compiler import Compiler, CompilerError
+from mallocgame.xla.compiler import Compiler
+from mallocgame.xla.compiler_errors import CompilerError
 from mallocgame.xla.dumps import tune_dumps
 from mallocgame.xla.jitting import Jitted, NotTunedWarning, jit
 from mallocgame.xla.lowering import lower
@@ -23,7 +24,8 @@ from mallocgame.xla.verifying import Verified, verify
 
 _MOVED = {
     "claims": "PRICED WHOLE Calibrated",
-    "compiler": "DEFAULT_CACHE CompilerDeadlineError CompilerEndedError CompilerLimitError "
+    "compiler": "DEFAULT_CACHE",
+    "compiler_errors": "CompilerDeadlineError CompilerEndedError CompilerLimitError "
     "CompilerRefusedError",
     "dumps": "TunedModule",
     "emitting": "Emitter PlanRefusedError Written",

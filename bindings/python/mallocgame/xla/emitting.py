@@ -25,12 +25,8 @@ from mallocgame._core import (
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.xla.captures import ALL_MAIN, Capture
 from mallocgame.xla.claims import Calibrated, Order, calibrated_of, claimed_part, cost_ps
-from mallocgame.xla.compiler import (
-    Compiler,
-    CompilerEndedError,
-    CompilerError,
-    CompilerRefusedError,
-)
+from mallocgame.xla.compiler import Compiler
+from mallocgame.xla.compiler_errors import CompilerEndedError, CompilerError, CompilerRefusedError
 from mallocgame.xla.compiler_messages import CAPACITY, ROUNDING_BYTES
 from mallocgame.xla.exploring import moved, placements_of
 from mallocgame.xla.modules import main_memory_bytes

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mallocgame._core import read_estimated_cycles, read_lowered_program
-from mallocgame.xla.compiler import (
-    Compiler,
+from mallocgame.xla.compiler import Compiler
+from mallocgame.xla.compiler_errors import (
     CompilerDeadlineError,
     CompilerEndedError,
     CompilerError,

@@ -29,8 +29,8 @@ from mallocgame.xla.claims import (
     is_faster,
     speedup,
 )
-from mallocgame.xla.compiler import (
-    Compiler,
+from mallocgame.xla.compiler import Compiler
+from mallocgame.xla.compiler_errors import (
     CompilerDeadlineError,
     CompilerEndedError,
     CompilerError,
