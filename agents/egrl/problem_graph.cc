@@ -79,7 +79,7 @@ void AddFill(const PlacementProblem& problem, ProblemGraph& graph) {
     graph.fill =
         FillOf(problem.graph(), absl::MakeConstSpan(costs->capacity_bytes).first(graph.memories),
                costs->engines);
-  } else if (problem.on_priority_game()) {
+  } else if (problem.graph().of_runs()) {
     graph.memories = 1;
     std::fill_n(graph.memory_of.begin(), PlacementProblem::kPlacingLevels, 0);
     graph.fill = FillOf(problem.graph(), {problem.game()->usable_bytes()}, 1);
@@ -136,7 +136,7 @@ ProblemGraph MakeProblemGraph(const PlacementProblem& problem) {
     const double share = static_cast<double>(moved) / bytes[node];
     graph.parts.push_back({node, decision, static_cast<float>(share)});
   }
-  if (problem.on_priority_game()) {
+  if (problem.graph().of_runs()) {
     for (int32_t n = 0; n < graph.nodes; ++n) graph.parts.push_back({n, 2 * n + 1, 1});
   }
   double all = 0;
@@ -148,7 +148,7 @@ ProblemGraph MakeProblemGraph(const PlacementProblem& problem) {
                   static_cast<double>(problem.baseline_ps());
   for (const PlacementNode& node : source.nodes) {
     for (const PlacedTensor& tensor : node.tensors) {
-      const bool real = tensor.size_bytes > 0 || problem.on_priority_game();
+      const bool real = tensor.size_bytes > 0 || problem.graph().of_runs();
       graph.real.push_back(real);
       graph.decisions += real;
     }

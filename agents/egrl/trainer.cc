@@ -232,7 +232,7 @@ absl::Status CheckLevels(const Problems& problems) {
     return absl::InvalidArgumentError("egrl: problems: found none, allowed: one or more");
   for (const auto& problem : problems) {
     const int found = problem->levels(), first = problems[0]->levels();
-    if (problem->on_priority_game() != problems[0]->on_priority_game()) {
+    if (problem->graph().of_runs() != problems[0]->graph().of_runs()) {
       return absl::InvalidArgumentError(
           absl::StrCat("egrl: problems: found ", problem->program().name(),
                        " beside the first one, allowed: all on priority games or none"));

@@ -229,11 +229,9 @@ void PlayGames(const Game& game, BasePolicy& policy, int simulations, Rng& rng, 
 // A priority game is the one that begins best among those that differ in what is important.
 bool PlayMcts(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 4);
-  if (const ScheduleGame* const schedule = ScheduleGame::From(game); schedule != nullptr) {
-    const FoundPlan first =
-        StartingPlan(*schedule->placement(), budget.deadline().Share(kStartShare));
-    SchedulePolicy policy(*schedule, first.plan);
-    PlayGames(game, policy, kPrioritySimulations, rng, budget);
+  if (game.options().decides_order()) {
+    const FoundPlan first = StartingPlan(*game.PlannedAt({}), budget.deadline().Share(kStartShare));
+    PlayGames(game, *MakePolicy(game, &first.plan), kPrioritySimulations, rng, budget);
   } else if (const PriorityGame* const priority = PriorityGame::From(game); priority != nullptr) {
     GameStart start = std::move(StartsWithin(*priority, budget, kStartShare, kStartShare).front());
     RolloutPolicy policy(*start.game, std::move(start.intent));

@@ -5,7 +5,6 @@
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
-#include "mallocgame/search/game_moves.h"
 
 namespace mallocgame::mcts {
 namespace {
@@ -15,7 +14,7 @@ constexpr double kNextRank = 1e-3;  // between the ranks of segments that are ta
 }  // namespace
 
 RolloutPolicy::RolloutPolicy(const Game& game, Intent intent)
-    : game_(game), intent_(std::move(intent)), trace_(IncumbentTrace::Create(game)) {}
+    : game_(game), intent_(std::move(intent)), trace_(game.MakeTrace()) {}
 
 void RolloutPolicy::PlayOn(Position& position) {
   trace_->Begin(position);
@@ -37,6 +36,6 @@ void RolloutPolicy::Adopt(absl::Span<const uint8_t> actions) {
   }
 }
 
-void RolloutPolicy::Change(Rng& rng) { Kick(game_, *trace_, intent_, rng); }
+void RolloutPolicy::Change(Rng& rng) { trace_->Kick(intent_, rng); }
 
 }  // namespace mallocgame::mcts

@@ -9,8 +9,8 @@
 #include "absl/types/span.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/incumbent_trace.h"
 #include "mallocgame/game/position.h"
-#include "mallocgame/search/incumbent_trace.h"
 #include "mallocgame/search/intent.h"
 
 namespace mallocgame::mcts {
@@ -27,9 +27,8 @@ class BasePolicy {
 // Of the time game and of the priority game.
 class RolloutPolicy final : public BasePolicy {
  public:
-  // `game` must outlive the policy; `intent` is a dense one. Without one it is greedy.
+  // `game` must outlive the policy; `intent` is a dense one, of which OpenIntent is greedy.
   RolloutPolicy(const Game& game, Intent intent);
-  explicit RolloutPolicy(const Game& game) : RolloutPolicy(game, game.OpenIntent()) {}
 
   // Plays `position` to its end as the adopted game was played, or by the next best where that is
   // illegal. Without an adopted game it plays by the intent.

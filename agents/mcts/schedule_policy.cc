@@ -153,13 +153,13 @@ void SchedulePolicy::Change(Rng& rng) {
 }
 
 std::unique_ptr<BasePolicy> MakePolicy(const Game& game, const Plan* plan) {
-  const ScheduleGame* const schedule = ScheduleGame::From(game);
-  if (plan == nullptr) {
-    if (schedule == nullptr) return std::make_unique<RolloutPolicy>(game);
-    return std::make_unique<SchedulePolicy>(*schedule);
+  if (!game.options().decides_order()) {
+    return std::make_unique<RolloutPolicy>(
+        game, plan == nullptr ? game.OpenIntent() : game.ReadPlan(*plan));
   }
-  if (schedule == nullptr) return std::make_unique<RolloutPolicy>(game, game.ReadPlan(*plan));
-  return std::make_unique<SchedulePolicy>(*schedule, *plan);
+  const auto& schedule = static_cast<const ScheduleGame&>(game);
+  if (plan == nullptr) return std::make_unique<SchedulePolicy>(schedule);
+  return std::make_unique<SchedulePolicy>(schedule, *plan);
 }
 
 }  // namespace mallocgame::mcts

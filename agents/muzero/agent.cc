@@ -140,7 +140,7 @@ class MuZeroAgent final : public Agent {
   absl::StatusOr<std::shared_ptr<const Game>> GameToPlay(
       const std::shared_ptr<const Game>& asked, const std::atomic<bool>* cancel) const override {
     MG_ASSIGN_OR_RETURN(auto own, OwnGame(asked));
-    if (PriorityGame::From(*own) == nullptr) return own;
+    if (!WeighsImportance(*own)) return own;
     MG_ASSIGN_OR_RETURN(const std::vector<SolveResult> results,
                         AskInAllGames(own, seed_, Deadline(0, cancel), cancel));
     if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");

@@ -77,9 +77,7 @@ class TimeBaseline final : public Baseline {
   }
 
  private:
-  static size_t AccessOf(const Position& position) {
-    return static_cast<const State&>(position).current_access().index();
-  }
+  static size_t AccessOf(const Position& position) { return position.current_access().index(); }
 
   std::vector<Choice> choices_;  // by access
   // For each access: the baseline's latency when it decided about that access or a later one.
@@ -164,12 +162,16 @@ class AnyOrderBaseline final : public Baseline {
 
 }  // namespace
 
-std::unique_ptr<const Baseline> Baseline::Of(const Position& end) {
-  if (const auto* const state = dynamic_cast<const ScheduleState*>(&end); state != nullptr)
-    return std::make_unique<const AnyOrderBaseline>(*state);
-  if (const auto* const state = dynamic_cast<const PriorityState*>(&end); state != nullptr)
-    return std::make_unique<const PriorityBaseline>(*state);
+std::unique_ptr<const Baseline> BaselineInTime(const Position& end) {
   return std::make_unique<const TimeBaseline>(end);
+}
+
+std::unique_ptr<const Baseline> BaselineByPriority(const Position& end) {
+  return std::make_unique<const PriorityBaseline>(static_cast<const PriorityState&>(end));
+}
+
+std::unique_ptr<const Baseline> BaselineInAnyOrder(const Position& end) {
+  return std::make_unique<const AnyOrderBaseline>(static_cast<const ScheduleState&>(end));
 }
 
 }  // namespace mallocgame::muzero

@@ -15,17 +15,20 @@ class Baseline {
  public:
   static constexpr int kFeatures = 2;  // of each action
 
-  // `end` is the end of the baseline's game. Positions of the next two must be of the same game and
-  // not terminal.
-  static std::unique_ptr<const Baseline> Of(const Position& end);
   virtual ~Baseline() = default;
 
+  // Positions of the next two must be of the baseline's game and not terminal.
   // The baseline's latency where it stands like `position`: at the same access in the time game,
   // with the same accesses decided in the other games.
   virtual int64_t LatencyAt(const Position& position) const = 0;
   // Writes what the baseline does there: kFeatures numbers for each action. `out` is all 0.
   virtual void Write(const Position& position, float* out) const = 0;
 };
+
+// Of the game that ended in `end`: of a time game, of a priority game, of a schedule game.
+std::unique_ptr<const Baseline> BaselineInTime(const Position& end);
+std::unique_ptr<const Baseline> BaselineByPriority(const Position& end);
+std::unique_ptr<const Baseline> BaselineInAnyOrder(const Position& end);
 
 }  // namespace mallocgame::muzero
 

@@ -58,7 +58,7 @@ std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisio
 // from its plan.
 absl::StatusOr<Intent> IntentOf(const Game& game, const SolveResult& result) {
   const absl::string_view name = game.options().game();
-  if (!result.decided.empty() && name == "priority") return IntentLike(game, result.decided);
+  if (!result.decided.empty() && WeighsImportance(game)) return IntentLike(game, result.decided);
   if (result.game == nullptr || result.game->options().game() != name)
     return game.ReadPlan(result.plan);
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
@@ -127,6 +127,10 @@ absl::StatusOr<std::vector<SolveResult>> Ask(const std::vector<Player>& players,
 
 }  // namespace
 
+bool WeighsImportance(const Game& game) {
+  return game.options().game() == absl::string_view("priority");
+}
+
 absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,
                                                           double anneal_decisions, uint64_t seed,
                                                           const std::atomic<bool>* cancel) {
@@ -149,16 +153,15 @@ absl::StatusOr<Demonstration> BaselineOf(const std::shared_ptr<const Game>& game
 
 absl::Status AddPriorityStarts(const Game& game, const Deadline& deadline,
                                std::vector<SolveResult>& results) {
-  const PriorityGame* const priority = PriorityGame::From(game);
-  if (priority == nullptr) return absl::OkStatus();
+  if (!WeighsImportance(game)) return absl::OkStatus();
   const auto styled = std::find_if(results.begin(), results.end(), [](const SolveResult& result) {
     return !result.decided.empty();
   });
   std::optional<FoundPlan> followed;
   if (styled != results.end()) followed = {.plan = styled->plan, .decided = styled->decided};
   bool had = false;
-  for (const GameStart& start :
-       PriorityStarts(*priority, followed ? &*followed : nullptr, deadline)) {
+  for (const GameStart& start : PriorityStarts(static_cast<const PriorityGame&>(game),
+                                               followed ? &*followed : nullptr, deadline)) {
     // Greedy's game in `game` itself is among the results. The first that follows is the best.
     if (start.follows ? had : start.game->options() == game.options()) continue;
     had |= start.follows;
@@ -171,16 +174,17 @@ absl::Status AddPriorityStarts(const Game& game, const Deadline& deadline,
 std::shared_ptr<const Game> MostPromising(const std::shared_ptr<const Game>& game,
                                           absl::Span<const SolveResult> results) {
   std::shared_ptr<const Game> best = game;
-  const PriorityGame* const own = PriorityGame::From(*game);
-  if (own == nullptr) return best;
   int64_t least_ps = std::numeric_limits<int64_t>::max();
   for (const SolveResult& result : results) {
     if (result.game == nullptr || result.report.latency_ps >= least_ps ||
-        result.game->options().game() != absl::string_view(own->Game::options().game()))
+        result.game->options().game() != absl::string_view(game->options().game()))
       continue;
-    PriorityGameOptions options = PriorityOptionsOf(*result.game);
-    options.candidates = own->options().candidates;  // for which the networks are made
-    const std::shared_ptr<const Game> other = PriorityGameWith(*game, options);
+    const std::unique_ptr<GameOptions> options = result.game->options().Clone();
+    for (const auto& [name, value] : game->options().List()) {
+      if (name == "candidates") MG_CHECK(options->Set(name, value).ok());  // as networks are made
+    }
+    const std::shared_ptr<const Game> other =
+        *options == game->options() ? game : GameWith(*game, *options);
     if (!HasDecisions(*other)) continue;
     least_ps = result.report.latency_ps;
     best = other;

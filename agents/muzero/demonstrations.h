@@ -28,16 +28,19 @@ absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& pr
                                                           double anneal_decisions, uint64_t seed,
                                                           const std::atomic<bool>* cancel);
 
-// If `game` is a priority game, adds greedy's games in priority games that differ from it in what
-// is important, in whether they ask about small buffers, or in whether the largest stay out of fast
-// memory; and of the games in these and in `game` that are played as that of styles was, the best.
-// Of fewer if `deadline` passes.
+// Whether there are other games that differ from `game` in what is important: priority games.
+bool WeighsImportance(const Game& game);
+
+// If there are, adds greedy's games in those and in priority games that ask about small buffers
+// where `game` does not, or in which the largest buffers stay out of fast memory; and of the games
+// in these and in `game` that are played as that of styles was, the best. Of fewer if `deadline`
+// passes.
 absl::Status AddPriorityStarts(const Game& game, const Deadline& deadline,
                                std::vector<SolveResult>& results);
 
-// The game to play instead of `game`. For a time game that is itself. For a priority game it has
-// the weights of importance, and leaves out small buffers and the largest ones or not, as the one
-// with the fastest of the results.
+// The game to play instead of `game`. A priority game has the weights of importance, and leaves out
+// small buffers and the largest ones or not, as the one with the fastest of the results. For others
+// it is the game itself.
 std::shared_ptr<const Game> MostPromising(const std::shared_ptr<const Game>& game,
                                           absl::Span<const SolveResult> results);
 

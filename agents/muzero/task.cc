@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agents/mcts/schedule_policy.h"
+#include "agents/muzero/game_parts.h"
 #include "agents/muzero/value_scale.h"
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
@@ -34,7 +35,7 @@ absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game,
   task.baseline_ = std::move(baseline);
   task.baseline_ps_ = (*end)->latency_ps();
   task.unit_ps_ = 1e-3 * static_cast<double>(std::max<int64_t>(1, task.baseline_ps_));
-  task.seen_ = Baseline::Of(**end);
+  task.seen_ = PartsOf(*task.game_).baseline(**end);
   return task;
 }
 

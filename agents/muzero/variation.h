@@ -12,18 +12,10 @@
 #include "agents/muzero/network.h"
 #include "agents/muzero/replay.h"
 #include "agents/muzero/task.h"
+#include "agents/muzero/varying.h"
 #include "mallocgame/base/rng.h"
 
 namespace mallocgame::muzero {
-
-// A whole game, and the decisions at which other games may leave it: those with several legal
-// actions.
-struct Start {
-  int64_t id = 0;    // that the replay gave it
-  int32_t task = 0;  // index of its task
-  std::vector<uint8_t> actions;
-  std::vector<int32_t> decisions;  // indices of actions, at least one: those of its steps
-};
 
 struct Varied {
   std::optional<PlayedGame> better;  // the best variation, if it is better than `start`

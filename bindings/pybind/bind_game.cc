@@ -110,9 +110,9 @@ std::vector<std::string> ActionNames(const GameHandle& handle) {
 }
 
 std::optional<int32_t> CurrentAccess(const StateHandle& handle) {
-  const auto* state = dynamic_cast<const State*>(handle.position.get());
-  if (state == nullptr || state->IsTerminal()) return std::nullopt;
-  return state->current_access().value;
+  if (handle.position->IsTerminal()) return std::nullopt;
+  const AccessId access = handle.position->current_access();
+  return access.valid() ? std::optional(access.value) : std::nullopt;
 }
 
 std::vector<std::pair<int32_t, int32_t>> AskedAboutOf(const StateHandle& handle) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/incumbent_trace.h"
 #include "mallocgame/game/tables.h"
 #include "mallocgame/plan/pinned.h"
 
@@ -60,6 +61,10 @@ Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware,
 }
 
 Game::~Game() = default;
+
+std::unique_ptr<IncumbentTrace> Game::MakeTrace() const {
+  return std::make_unique<IncumbentTrace>(program_->accesses().size());
+}
 
 bool Game::forbidden(AccessId id) const {
   const std::vector<AccessId>& forbidden = options_->forbidden;

@@ -25,6 +25,7 @@
 
 namespace mallocgame {
 
+class IncumbentTrace;
 class Observer;
 class Position;
 class PositionObserver;
@@ -59,6 +60,9 @@ class Game : public std::enable_shared_from_this<Game> {
   virtual std::shared_ptr<const Game> Reordered(std::shared_ptr<const Program> program,
                                                 absl::Span<const Tick> order,
                                                 absl::Span<const int32_t> access_of) const = 0;
+
+  // What searches play other games of this one beside (incumbent_trace.h); it may not outlive it.
+  virtual std::unique_ptr<IncumbentTrace> MakeTrace() const;
 
   // The game that a plan at an order of instructions is of: this one, unless it decides the order.
   virtual std::shared_ptr<const Game> PlannedAt(const std::vector<Tick>& /*order*/) const {

@@ -72,6 +72,9 @@ class Position {
   // it could take; accesses of the program of PlannedGame(). Empty while the order of instructions
   // is decided, and at the end.
   virtual std::vector<AccessRun> AskedAbout() const = 0;
+  // That access in a game that decides about one access at a time, and none in other games. The
+  // position must not be terminal.
+  virtual AccessId current_access() const { return AccessId(); }
   // Takes one decision as a dense intent (intent.h) of the game wants. What is illegal when its
   // turn comes gives way to the nearest mode that is legal, so every intent leads to a whole, valid
   // game: a *schedule generation scheme*, as in resource-constrained project scheduling (Kolisch,

@@ -1,48 +1,15 @@
 #include "mallocgame/placement/placement.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
-#include "mallocgame/game/priority/priority_state.h"
-#include "mallocgame/game/priority/priority_tables.h"
-#include "mallocgame/game/time/state.h"
+#include "mallocgame/placement/game_levels.h"
 #include "mallocgame/placement/level_model.h"
-#include "mallocgame/search/intent.h"
 
 namespace mallocgame {
-
-namespace {
-
-// What the levels of a priority game stand for. The first ones place a residence, the last one
-// leaves everything in main memory.
-constexpr std::array kModeOfLevel = {Mode::kLate, Mode::kEarly, Mode::kPreload, Mode::kSplit,
-                                     Mode::kSkip};
-static_assert(kModeOfLevel.size() == kActionModes);
-static_assert(kModeOfLevel[PlacementProblem::kSplitLevel] == Mode::kSplit);
-
-uint8_t LevelOf(Mode mode) {
-  const auto* const level = std::find(kModeOfLevel.begin(), kModeOfLevel.end(), mode);
-  return static_cast<uint8_t>(level - kModeOfLevel.begin());
-}
-
-// `game` is null on a time game.
-std::vector<std::string> LevelNames(const PriorityGame* game) {
-  if (game == nullptr) return {"fast", "main"};
-  std::vector<std::string> names;
-  for (const Mode mode : kModeOfLevel) names.emplace_back(ModeName(mode));
-  return names;
-}
-
-// By how many runs of 1,000 a run has its turn later than by importance, for each level of its
-// second number.
-constexpr std::array kLater = {-128, -32, 32, 128, 0};
-static_assert(kLater.size() == kActionModes);
-
-}  // namespace
 
 // The working memory of one thread, so that evaluating many maps allocates nothing.
 struct PlacementProblem::Scratch {
@@ -109,36 +76,19 @@ absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create
   }
   if (plan != nullptr)
     MG_RETURN_IF_ERROR(CheckWellFormed(game->program(), game->hardware(), *plan));
-  const PriorityGame* const priority_game = PriorityGame::From(*game);
-  std::shared_ptr<PlacementProblem> problem(new PlacementProblem(
-      game->shared_program(), LevelNames(priority_game),
-      priority_game != nullptr ? MakePlacementGraph(priority_game->priority_tables())
-                               : MakePlacementGraph(game->program())));
+  std::unique_ptr<const GameLevels> on_game = GameLevels::Of(*game);
+  std::shared_ptr<PlacementProblem> problem(
+      new PlacementProblem(game->shared_program(), on_game->names(), on_game->graph()));
   MG_RETURN_IF_ERROR(CheckNotEmpty(*problem));
   problem->game_ = std::move(game);
-  problem->priority_game_ = priority_game;
-  problem->baseline_map_ =
-      plan == nullptr ? PlacementMap(problem->map_size(), 0) : problem->MapOf(*plan);
+  problem->on_game_ = std::move(on_game);
+  problem->baseline_map_ = plan == nullptr
+                               ? PlacementMap(problem->map_size(), 0)
+                               : problem->on_game_->Read(problem->game_->ReadPlan(*plan));
   problem->baseline_ps_ = baseline_ps.has_value()
                               ? *baseline_ps
                               : problem->Evaluate(problem->baseline_map_)->latency_ps;
   return problem;
-}
-
-// What `plan` serves from fast memory at all is in level 0; runs are served as a player would serve
-// them who wants the plan.
-PlacementMap PlacementProblem::MapOf(const Plan& plan) const {
-  PlacementMap map(map_size(), static_cast<uint8_t>(levels() - 1));
-  const Intent intent = game_->ReadPlan(plan);
-  for (size_t i = 0; i < intent.size(); ++i) {
-    if (on_priority_game()) {
-      map[2 * priority_game_->priority_tables().runs[i].id] = LevelOf(intent[i].mode);
-    } else if (const int32_t tensor = TensorOf(AccessId(i));
-               tensor >= 0 && intent[i].mode != Mode::kSkip) {
-      map[tensor] = 0;
-    }
-  }
-  return map;
 }
 
 absl::Status PlacementProblem::Check(absl::Span<const uint8_t> maps, size_t count) const {
@@ -233,47 +183,16 @@ absl::StatusOr<PlacementCosts> PlacementProblem::Costs() const {
   return model_->Costs();
 }
 
-int32_t PlacementProblem::TensorOf(AccessId access) const {
-  return graph_.tensor_of[program_->access(access).buffer.index()];
-}
-
-// On a priority game ranks are in thousandths of a place. Of equal ones that of the more important
-// run comes first.
-void PlacementProblem::WriteIntent(absl::Span<const uint8_t> map, Intent& intent) const {
-  if (intent.empty()) intent = game_->OpenIntent();
-  if (!on_priority_game()) {
-    for (size_t a = 0; a < intent.size(); ++a) {
-      const int32_t tensor = TensorOf(AccessId(a));
-      intent[a].mode = tensor >= 0 && map[tensor] == 0 ? Mode::kKeep : Mode::kSkip;
-    }
-    return;
-  }
-  const auto places = static_cast<int64_t>(intent.size());
-  for (size_t r = 0; r < intent.size(); ++r) {
-    const int32_t node = priority_game_->priority_tables().runs[r].id;
-    intent[r].mode = kModeOfLevel[map[2 * node]];
-    intent[r].rank =
-        static_cast<double>(1000 * static_cast<int64_t>(r) + kLater[map[2 * node + 1]] * places);
-  }
-}
-
 int64_t PlacementProblem::PlayInto(absl::Span<uint8_t> map, Scratch* scratch,
                                    std::vector<uint8_t>* actions) const {
   if (scratch->position == nullptr) scratch->position = game_->NewInitialPosition();
   Position& position = *scratch->position;
   while (position.num_decisions() > 0) position.Undo();
-  WriteIntent(map, scratch->intent);
+  if (scratch->intent.empty()) scratch->intent = game_->OpenIntent();
+  on_game_->Write(map, scratch->intent);
   position.PlayOn(scratch->intent);
-  for (int i = 0; i < position.num_decisions(); ++i) {
-    const int32_t segment = position.DecidedSegment(i);
-    const Mode mode = position.DecidedMode(i);
-    if (on_priority_game()) {
-      map[2 * priority_game_->priority_tables().runs[segment].id] = LevelOf(mode);
-    } else if (const int32_t tensor = TensorOf(AccessId(segment));
-               tensor >= 0 && mode == Mode::kSkip) {
-      map[tensor] = 1;
-    }
-  }
+  for (int i = 0; i < position.num_decisions(); ++i)
+    on_game_->Decided(position.DecidedSegment(i), position.DecidedMode(i), map);
   if (actions != nullptr) actions->assign(position.actions().begin(), position.actions().end());
   return position.latency_ps();
 }

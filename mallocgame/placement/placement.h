@@ -27,14 +27,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/placement/hierarchy.h"
 #include "mallocgame/placement/placement_graph.h"
 #include "mallocgame/plan/plan.h"
-#include "mallocgame/search/intent.h"
 
 namespace mallocgame {
 
+class GameLevels;
 class LevelModel;
 
 using PlacementMap = std::vector<uint8_t>;
@@ -88,7 +87,6 @@ class PlacementProblem {
   size_t map_size() const { return 2 * graph_.nodes.size(); }
   // Null on a Hierarchy.
   const std::shared_ptr<const Game>& game() const { return game_; }
-  bool on_priority_game() const { return priority_game_ != nullptr; }
   // On a priority game the level of Split, and how many levels, the first ones, place a residence.
   // The parts of a run (PlacementGraph::parent) count only where its first number is Split.
   static constexpr uint8_t kSplitLevel = 3;
@@ -126,10 +124,6 @@ class PlacementProblem {
   PlacementOutcome EvaluateOne(absl::Span<const uint8_t> map, Scratch* scratch) const;
   // Plays `map`, which becomes the map that is carried out; returns the latency.
   int64_t PlayInto(absl::Span<uint8_t> map, Scratch* scratch, std::vector<uint8_t>* actions) const;
-  int32_t TensorOf(AccessId access) const;
-  // What a map wants on a game.
-  void WriteIntent(absl::Span<const uint8_t> map, Intent& intent) const;
-  PlacementMap MapOf(const Plan& plan) const;
   double RewardOf(int64_t latency_ps, double moved) const;
 
   std::shared_ptr<const Program> program_;
@@ -137,7 +131,7 @@ class PlacementProblem {
   PlacementGraph graph_;
   std::unique_ptr<const LevelModel> model_;  // null on a Game
   std::shared_ptr<const Game> game_;
-  const PriorityGame* priority_game_ = nullptr;  // game_, if it is one
+  std::unique_ptr<const GameLevels> on_game_;  // of game_
   int64_t total_bytes_ = 0;
   PlacementMap baseline_map_;
   int64_t baseline_ps_ = 0;

@@ -62,6 +62,8 @@ struct PlacementGraph {
   std::vector<int32_t> tensor_of;
   // [nodes] of runs: the node of which it is a part, -1 of a whole life. Else empty.
   std::vector<int32_t> parent;
+
+  bool of_runs() const { return !parent.empty(); }
 };
 
 PlacementGraph MakePlacementGraph(const Program& program);

@@ -14,10 +14,6 @@ constexpr int kTries = 32;                      // to find a decision of the kin
 // Runs that are served anew when another one gives way to them, or they to it: at most so many of
 // those that matter to it, each of which saves most of so many, or at most so many of any.
 constexpr int kMostOthers = 4, kRivals = 3, kMostOfAny = 8;
-// Of a kick: the greatest number of successive decisions that are changed, and of decisions by
-// which a run is moved; and the distance between the ranks of runs that are taken one by one.
-constexpr uint32_t kMostKicked = 8, kMostInserted = 16;
-constexpr double kNextRank = 1e-3;
 
 // Where a trial begins whose first changed rank is that of decision `at`: a run may be taken a few
 // decisions earlier than the one whose rank it gets.
@@ -216,34 +212,6 @@ int32_t PriorityMoves::Propose(Rng& rng) {
 
 std::unique_ptr<GameMoves> GameMoves::Create(GameSearch& search) {
   return std::make_unique<PriorityMoves>(search);
-}
-
-void Kick(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng) {
-  const auto decisions = static_cast<uint32_t>(trace.decisions());
-  const uint32_t at = rng.Below(decisions), kind = rng.Below(4);
-  const int32_t segment = trace.segment(static_cast<int32_t>(at));
-  const PriorityGame* const priority = PriorityGame::From(game);
-  const int32_t parent =
-      priority != nullptr ? priority->priority_tables().runs[segment].parent : -1;
-  if (kind == 0 && parent >= 0) {
-    trace.Change(parent);
-    intent[parent].mode = rng.Below(2) == 0 ? Mode::kLate : Mode::kEarly;
-  } else if (kind == 1 && priority != nullptr) {
-    const uint32_t by = 1 + rng.Below(kMostInserted);
-    const bool earlier = rng.Below(2) == 0;
-    const uint32_t other = earlier ? at - std::min(at, by) : std::min(at + by, decisions - 1);
-    trace.Change(segment);
-    intent[segment].rank = intent[trace.segment(static_cast<int32_t>(other))].rank +
-                           (earlier ? -0.5 : 0.5) * kNextRank;
-  } else {
-    const uint32_t end = std::min(decisions, at + 1 + rng.Below(kMostKicked));
-    for (uint32_t i = at; i < end; ++i) {
-      if (i != at && rng.Below(2) != 0) continue;
-      const int32_t one = trace.segment(static_cast<int32_t>(i));
-      trace.Change(one);
-      intent[one].mode = static_cast<Mode>(rng.Below(kActionModes));
-    }
-  }
 }
 
 }  // namespace mallocgame

@@ -18,9 +18,6 @@
 #include <memory>
 
 #include "mallocgame/base/rng.h"
-#include "mallocgame/game/game.h"
-#include "mallocgame/search/incumbent_trace.h"
-#include "mallocgame/search/intent.h"
 
 namespace mallocgame {
 
@@ -38,11 +35,6 @@ class GameMoves {
   // To be called when a trial has become the accepted game.
   virtual void Accepted() = 0;
 };
-
-// The perturbation of iterated local search (Lourenço, Martin and Stützle 2003), of a whole
-// game that `intent` led to and that is in `trace`, which must have decisions: any modes for a few
-// successive decisions; in the priority game also an insertion, or a coalescing.
-void Kick(const Game& game, IncumbentTrace& trace, Intent& intent, Rng& rng);
 
 }  // namespace mallocgame
 

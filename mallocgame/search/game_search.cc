@@ -16,7 +16,7 @@ constexpr int64_t kAcceptedBetweenOrders = 256;
 }  // namespace
 
 GameSearch::GameSearch(const PriorityGame& game, Intent intent)
-    : position_(game.shared()), intent_(std::move(intent)), trace_(IncumbentTrace::Create(game)),
+    : position_(game.shared()), intent_(std::move(intent)), trace_(game.MakeTrace()),
       moves_(GameMoves::Create(*this)) {
   MG_CHECK(Try(std::numeric_limits<int64_t>::max()));
   Accept();

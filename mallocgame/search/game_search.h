@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "mallocgame/base/rng.h"
+#include "mallocgame/game/incumbent_trace.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/search/game_moves.h"
-#include "mallocgame/search/incumbent_trace.h"
 #include "mallocgame/search/intent.h"
 #include "mallocgame/search/neighbourhood.h"
 

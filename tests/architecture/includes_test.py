@@ -71,8 +71,6 @@ GAMES = {
 GAME_GUESTS = [
     ("mallocgame/search/residence_search.h", "priority/arrangement.h"),
     ("mallocgame/search/residence_search.h", "priority/copy_schedule.h"),
-    ("mallocgame/search/priority_difference.h", "priority/priority_tables.h"),
-    ("mallocgame/search/incumbent_trace", "priority/priority_decoder.h"),
     ("mallocgame/placement/", "priority/priority_tables.h"),
     ("mallocgame/placement/", "priority/run_graph.h"),
     ("mallocgame/solvers/styles/", "priority/run_graph.h"),

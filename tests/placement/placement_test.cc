@@ -275,7 +275,7 @@ TEST_CASE("on a priority game a map says how runs are served, and its latency is
     const PlacementProblem& problem = **created;
     const PlacementGraph& graph = problem.graph();
     ++games;
-    REQUIRE(problem.on_priority_game());
+    REQUIRE(problem.graph().of_runs());
     REQUIRE(problem.level_names() ==
             std::vector<std::string>{"Late", "Early", "Preload", "Split", "Skip"});
     REQUIRE(problem.Evaluate(PlacementMap(problem.map_size(), 4))->latency_ps ==

@@ -95,6 +95,7 @@ class PriorityGame final : public Game {
                                         absl::Span<const int32_t> access_of) const override {
     return InOrder(std::move(program), order, access_of);
   }
+  std::unique_ptr<IncumbentTrace> MakeTrace() const override;
   // A run, by its index in PriorityTables::runs, at another order of instructions, as accesses of
   // the program's own order: own_access[a] is access a there. What is the first and the last access
   // of a buffer differs between orders, so a run of all of them is named by the first in the

@@ -59,10 +59,6 @@ class ScheduleGame final : public Game {
       std::shared_ptr<const Program> program, const Hardware& hardware,
       const ScheduleGameOptions& options = {});
   ~ScheduleGame() override;
-  // `game`, if it is a schedule game; else null.
-  static const ScheduleGame* From(const Game& game) {
-    return dynamic_cast<const ScheduleGame*>(&game);
-  }
 
   std::unique_ptr<Position> NewInitialPosition() const override;
   // "Take 3" and "Next", and what the priority game says.

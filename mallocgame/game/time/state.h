@@ -43,8 +43,7 @@ class State final : public Position {
   ActionSet legal_actions() const override { return ActionSet(LegalBits()); }
   bool IsLegal(Action action) const { return LegalBits() >> static_cast<int>(action) & 1; }
 
-  // The access that the game asks about now. The state must not be terminal.
-  AccessId current_access() const;
+  AccessId current_access() const override;
   // The access that decision `i`, in [0, num_decisions()), was about.
   AccessId access_of(int i) const;
   Tick tick() const { return windows_.now(); }

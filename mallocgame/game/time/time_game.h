@@ -65,8 +65,6 @@ class TimeGame final : public Game {
   static absl::StatusOr<std::shared_ptr<const TimeGame>> Create(
       std::shared_ptr<const Program> program, const Hardware& hardware,
       const TimeGameOptions& options = {});
-  // `game`, if it is a time game; else null.
-  static const TimeGame* From(const Game& game) { return dynamic_cast<const TimeGame*>(&game); }
 
   std::unique_ptr<Position> NewInitialPosition() const override;
   std::string ActionToString(int action) const override;

@@ -1,14 +1,19 @@
-#include "mallocgame/search/incumbent_trace.h"
-
 #include <algorithm>
+#include <memory>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/incumbent_trace.h"
 #include "mallocgame/game/priority/priority_decoder.h"
+#include "mallocgame/game/priority/priority_difference.h"
 #include "mallocgame/game/priority/priority_state.h"
-#include "mallocgame/search/priority_difference.h"
 
 namespace mallocgame {
 namespace {
+
+// Of a kick: the greatest number of decisions by which a run is moved, and the distance between the
+// ranks of runs that are taken one by one.
+constexpr uint32_t kMostInserted = 16;
+constexpr double kNextRank = 1e-3;
 
 bool Places(Mode mode) { return mode != Mode::kSkip && mode != Mode::kSplit; }
 bool IsSplit(uint8_t action) { return static_cast<Mode>(action % kActionModes) == Mode::kSplit; }
@@ -23,7 +28,8 @@ bool LiesAlike(const PlannedResidence& a, const PlannedResidence& b) {
 class PriorityTrace final : public IncumbentTrace {
  public:
   explicit PriorityTrace(const PriorityTables& tables)
-      : IncumbentTrace(tables.runs.size()), difference_(tables), apart_(tables.runs.size()) {}
+      : IncumbentTrace(tables.runs.size()), tables_(tables), difference_(tables),
+        apart_(tables.runs.size()) {}
 
   void Follow(Position& position, int32_t end) const override;
   void Begin(int32_t agrees) override;
@@ -38,11 +44,13 @@ class PriorityTrace final : public IncumbentTrace {
   };
 
   void AdoptPlaces(const Position& end, int32_t agrees) override;
+  bool KickOwn(uint32_t at, uint32_t kind, Intent& intent, Rng& rng) override;
   void Account(const PriorityState& state, int32_t decision, int32_t placed);
   void Pass(const PriorityState& state);
   bool ChangeIsOpen(const PriorityState& state) const;
   bool IsAwaited(const PriorityState& state, int32_t run) const;
 
+  const PriorityTables& tables_;
   // For each decision of the incumbent what was placed, unless the offset is -1.
   std::vector<PlannedResidence> placed_;
   // The game is compared with the incumbent's first next_ decisions. They agree in the first
@@ -172,36 +180,28 @@ bool PriorityTrace::IsAwaited(const PriorityState& state, int32_t run) const {
          std::find(changed_.begin(), changed_.end(), run) == changed_.end();
 }
 
+// A coalescing or an insertion.
+bool PriorityTrace::KickOwn(uint32_t at, uint32_t kind, Intent& intent, Rng& rng) {
+  const int32_t segment = segments_[at], parent = tables_.runs[segment].parent;
+  if (kind == 0 && parent >= 0) {
+    Change(parent);
+    intent[parent].mode = rng.Below(2) == 0 ? Mode::kLate : Mode::kEarly;
+    return true;
+  }
+  if (kind != 1) return false;
+  const uint32_t by = 1 + rng.Below(kMostInserted);
+  const bool earlier = rng.Below(2) == 0;
+  const auto last = static_cast<uint32_t>(decisions()) - 1;
+  const uint32_t other = earlier ? at - std::min(at, by) : std::min(at + by, last);
+  Change(segment);
+  intent[segment].rank = intent[segments_[other]].rank + (earlier ? -0.5 : 0.5) * kNextRank;
+  return true;
+}
+
 }  // namespace
 
-std::unique_ptr<IncumbentTrace> IncumbentTrace::Create(const Game& game) {
-  if (const PriorityGame* const priority = PriorityGame::From(game); priority != nullptr)
-    return std::make_unique<PriorityTrace>(priority->priority_tables());
-  return std::unique_ptr<IncumbentTrace>(new IncumbentTrace(game.program().accesses().size()));
+std::unique_ptr<IncumbentTrace> PriorityGame::MakeTrace() const {
+  return std::make_unique<PriorityTrace>(*priority_tables_);
 }
-
-void IncumbentTrace::Adopt(const Position& end, int32_t agrees) {
-  MG_CHECK(end.IsTerminal());
-  for (int32_t i = agrees; i < decisions(); ++i) decision_of_[segments_[i]] = -1;
-  segments_.resize(agrees);
-  for (int32_t i = agrees; i < end.num_decisions(); ++i) {
-    segments_.push_back(end.DecidedSegment(i));
-    decision_of_[segments_.back()] = i;
-  }
-  actions_.assign(end.actions().begin(), end.actions().end());
-  AdoptPlaces(end, agrees);
-  changed_.clear();
-}
-
-void IncumbentTrace::Follow(Position& position, int32_t end) const {
-  for (int32_t i = position.num_decisions(); i < end; ++i)
-    MG_CHECK(position.Apply(actions_[i]).ok());
-}
-
-void IncumbentTrace::Begin(int32_t /*agrees*/) {}
-void IncumbentTrace::Begin(const Position& /*position*/) {}
-void IncumbentTrace::AdoptPlaces(const Position& /*end*/, int32_t /*agrees*/) {}
-
-void IncumbentTrace::Decide(Position& position, const Intent& intent) { position.Decide(intent); }
 
 }  // namespace mallocgame

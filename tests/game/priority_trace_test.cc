@@ -1,12 +1,11 @@
 // A game that is played beside another one comes out as if it had been played alone, whatever has
 // been decided in it before and whatever is preferred now.
-#include "mallocgame/search/incumbent_trace.h"
-
 #include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "mallocgame/base/rng.h"
+#include "mallocgame/game/incumbent_trace.h"
 #include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "tests/catch.h"
@@ -63,7 +62,7 @@ TEST_CASE("a game beside an incumbent comes out as one that is played alone") {
     const auto game = GuidedGame(rng);
     PriorityState played(game);
     PlayAtRandom(played, 1 << 20, rng);
-    const auto trace = IncumbentTrace::Create(*game);
+    const auto trace = game->MakeTrace();
     trace->Adopt(played, 0);
     if (trace->decisions() == 0) continue;
     const Intent like = IntentOf(played);
@@ -100,7 +99,7 @@ TEST_CASE("an incumbent that is replaced from some decision on is as one that wa
     const auto game = GuidedGame(rng);
     PriorityState first(game);
     PlayAtRandom(first, 1 << 20, rng);
-    const auto trace = IncumbentTrace::Create(*game);
+    const auto trace = game->MakeTrace();
     trace->Adopt(first, 0);
     if (trace->decisions() == 0) continue;
     PriorityState second(game);

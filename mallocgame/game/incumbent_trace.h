@@ -3,23 +3,24 @@
 // priority game that is which run is decided next where the same ones are open, and where a
 // residence lies if the same others lie around it: to look for a place is what most of the time of
 // a game is spent on.
-#ifndef MALLOCGAME_SEARCH_INCUMBENT_TRACE_H_
-#define MALLOCGAME_SEARCH_INCUMBENT_TRACE_H_
+#ifndef MALLOCGAME_GAME_INCUMBENT_TRACE_H_
+#define MALLOCGAME_GAME_INCUMBENT_TRACE_H_
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "mallocgame/game/game.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/game/intent.h"
 #include "mallocgame/game/position.h"
-#include "mallocgame/search/intent.h"
 
 namespace mallocgame {
 
 class IncumbentTrace {
  public:
-  // Has no decisions at first. All positions are of `game`, which must outlive it.
-  static std::unique_ptr<IncumbentTrace> Create(const Game& game);
+  // Has no decisions at first. All positions are of one game, which has so many segments. Game::
+  // MakeTrace makes the trace that suits a game.
+  explicit IncumbentTrace(size_t segments) : decision_of_(segments, -1) {}
   virtual ~IncumbentTrace() = default;
 
   // Makes the game of `end`, which is over, the incumbent. It agrees with the incumbent before in
@@ -48,10 +49,15 @@ class IncumbentTrace {
   // open it is the incumbent's decision also if a change would have come earlier.
   virtual void Decide(Position& position, const Intent& intent);
 
- protected:
-  explicit IncumbentTrace(size_t segments) : decision_of_(segments, -1) {}
+  // The perturbation of iterated local search (Lourenço, Martin and Stützle 2003) of the incumbent,
+  // which must have decisions and to which `intent` led: any modes for a few successive decisions;
+  // in the priority game also an insertion, or a coalescing (search/game_moves.h).
+  void Kick(Intent& intent, Rng& rng);
 
+ protected:
   virtual void AdoptPlaces(const Position& end, int32_t agrees);
+  // A kick of decision `at` that only this game has, by one of four kinds; false: it has none.
+  virtual bool KickOwn(uint32_t at, uint32_t kind, Intent& intent, Rng& rng);
 
   // For each decision of the incumbent: the action and the segment.
   std::vector<uint8_t> actions_;
@@ -62,4 +68,4 @@ class IncumbentTrace {
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_SEARCH_INCUMBENT_TRACE_H_
+#endif  // MALLOCGAME_GAME_INCUMBENT_TRACE_H_

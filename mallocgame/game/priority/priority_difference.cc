@@ -1,4 +1,4 @@
-#include "mallocgame/search/priority_difference.h"
+#include "mallocgame/game/priority/priority_difference.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Where two priority games of one program differ, so that one that is played beside the other can
 // take over what is the same.
-#ifndef MALLOCGAME_SEARCH_PRIORITY_DIFFERENCE_H_
-#define MALLOCGAME_SEARCH_PRIORITY_DIFFERENCE_H_
+#ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_DIFFERENCE_H_
+#define MALLOCGAME_GAME_PRIORITY_PRIORITY_DIFFERENCE_H_
 
 #include <cstdint>
 #include <vector>
@@ -42,4 +42,4 @@ class PriorityDifference {
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_SEARCH_PRIORITY_DIFFERENCE_H_
+#endif  // MALLOCGAME_GAME_PRIORITY_PRIORITY_DIFFERENCE_H_
