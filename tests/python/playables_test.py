@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mallocgame as mg
+from mallocgame import games
 from mallocgame.experiments import score
 from mallocgame.playables import played
 
@@ -230,3 +231,12 @@ def test_the_default_time_game_reaches_what_xla_reaches():
     with_large = mg.solve(mg.Game(program, min_buffer_bytes=16384), "exact", seconds=0)
     assert with_large.status == "optimal" and with_large.report.latency_ps > xla_ps
     assert mg.solve(program, "greedy", seconds=0).report.latency_ps < 0.7 * xla_ps
+
+
+def test_a_game_without_a_program_knows_the_version_of_its_rules():
+    versions = {name: game.rules_version for name, game in games.GAMES.items()}
+    assert versions == {
+        "time": mg.actions.RULES_VERSION,
+        "priority": mg.actions.PRIORITY_RULES_VERSION,
+        "schedule": mg.actions.SCHEDULE_RULES_VERSION,
+    }

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from mallocgame import _arguments
+from mallocgame._core import PRIORITY_RULES_VERSION, RULES_VERSION, SCHEDULE_RULES_VERSION
 from mallocgame.errors import InvalidInputError
 
 
@@ -27,6 +28,7 @@ class GameOptions:
     """
 
     name: ClassVar[str] = ""
+    rules_version: ClassVar[int] = 0  # changes with every change of a rule
 
     min_buffer_bytes: int | None = None
     keep_free: float = 0.0
@@ -53,6 +55,7 @@ class TimeGame(GameOptions):
     """
 
     name: ClassVar[str] = "time"
+    rules_version: ClassVar[int] = RULES_VERSION
 
     paper_actions: bool = False
 
@@ -78,6 +81,7 @@ class PriorityGame(_PlacingGame):
     """
 
     name: ClassVar[str] = "priority"
+    rules_version: ClassVar[int] = PRIORITY_RULES_VERSION
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,6 +94,7 @@ class ScheduleGame(_PlacingGame):
     """
 
     name: ClassVar[str] = "schedule"
+    rules_version: ClassVar[int] = SCHEDULE_RULES_VERSION
 
     main_bytes: int | None = None
 

@@ -329,10 +329,7 @@ def _draw(problem: mg.placement.Placement, found: FoundMap, path: str) -> None:
         plots.check()
     except mg.MallocGameError:
         return
-    baseline = "compiler"
-    if problem.game is not None:
-        order = problem.game.kind == "priority"
-        baseline = "baseline" if order else "everything in fast memory that is legal"
+    baseline = "compiler" if problem.game is None else "baseline"
     plots.save_maps(path, problem, {baseline: problem.baseline_map, "egrl": found.map})
 
 

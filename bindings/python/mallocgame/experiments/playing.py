@@ -10,9 +10,8 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mallocgame import games
 from mallocgame._core import (
-    PRIORITY_RULES_VERSION,
-    RULES_VERSION,
     Game,
     Hardware,
     Program,
@@ -23,13 +22,13 @@ from mallocgame._core import (
     write_file,
 )
 from mallocgame._jobs import Cluster, Workers, cores
-from mallocgame.level_sets import MIN_BUFFER_BYTES, Level
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.experiments.grid import Cell, Grid
 from mallocgame.experiments.judging import Run
 from mallocgame.experiments.running import run
 from mallocgame.experiments.scores import Budget
+from mallocgame.level_sets import MIN_BUFFER_BYTES, Level
 
 GAMES = ("time", "priority")
 
@@ -165,7 +164,7 @@ def _inputs(level: _Problem, seed: int, player: Player, budget: Budget) -> dict[
         "seed": seed,
         "budget": dataclasses.asdict(budget),
         "program": level.level.features.get("fingerprint"),
-        "rules": PRIORITY_RULES_VERSION if player.game == "priority" else RULES_VERSION,
+        "rules": games.of(player.game).rules_version,
     }
 
 
