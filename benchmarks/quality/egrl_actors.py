@@ -17,7 +17,7 @@ from placement import problem_of  # type: ignore[import-not-found]
 
 import mallocgame as mg
 from mallocgame import experiments as ex
-from mallocgame.agents.torch_module import torch_module
+from mallocgame._torch import torch_module
 
 
 def measured(problems: list[mg.placement.Placement], rounds: int) -> np.ndarray:

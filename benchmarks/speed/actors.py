@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from mallocgame import agents
 from mallocgame import experiments as ex
+from mallocgame._torch import torch_module
 
 PROGRAM = "llama_1b_decode_8l_b4_kv1024.tpu_v4i_16mib"
 SETTINGS = {"demonstration_decisions": 200_000}
@@ -93,7 +94,7 @@ def sizes(program: str, settings: dict[str, str]) -> Row:
     trainer = agents.MuZero(program, SETTINGS | settings | {"groups": 1}, seed=0, threads=1)
     trainer.step()
     own = trainer._trainer
-    actor = agents.torch_module.torch_module().MuZeroActor(trainer._problems, own.introduction())
+    actor = torch_module().MuZeroActor(trainer._problems, own.introduction())
     for _ in range(4):  # Until games have their whole length.
         begin = time.monotonic()
         weights, assignment = own.weights(), own.assign(0)

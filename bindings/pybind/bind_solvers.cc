@@ -430,11 +430,11 @@ void BindSolvers(py::module_& module) {
         return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers,
                          prices ? &*prices : nullptr, stop, schedule);
       },
-      py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"),
-      py::arg("evaluations"), py::arg("progress"),
+      py::arg("game").none(false), py::arg("solver"), py::arg("seconds") = 0.0,
+      py::arg("seed") = uint64_t{0}, py::arg("evaluations") = 0, py::arg("progress") = py::none(),
       py::arg("extra_solvers") = std::vector<NamedSolver>(), py::arg("prices") = py::none(),
       py::arg("stop") = py::none(), py::arg("order") = false, py::arg("main_bytes") = py::none(),
-      "See mallocgame.solve.");
+      "See mallocgame.solve, of which this is the part that needs no agent.");
   module.def("plan_like_xla", &PlanAsXlaDoes, py::arg("game").none(false),
              "What XLA's allocator decides: (plan, the order in which all buffers were decided).");
   module.def("action_returns", &ReturnsOfActions, py::arg("state").none(false),

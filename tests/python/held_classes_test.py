@@ -62,7 +62,7 @@ def imported(name: str):
     """A module, or None where what it needs isn't installed."""
     try:
         if name == "mallocgame._agents":
-            from mallocgame.agents.torch_module import torch_module
+            from mallocgame._torch import torch_module
 
             return torch_module()
         with warnings.catch_warnings():

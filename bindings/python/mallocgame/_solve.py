@@ -1,6 +1,5 @@
 """solve: one door to every solver."""
 
-import dataclasses
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,10 +15,9 @@ from mallocgame._core import (
     solve_game,
     solver_game,
 )
+from mallocgame._torch import AGENTS, egrl_solver, solver_of
 from mallocgame.errors import InvalidInputError
 from mallocgame.games import GameOptions
-
-AGENTS = ("muzero", "egrl")  # solvers that need Torch; what `train` trains
 
 
 def solve(
@@ -78,8 +76,6 @@ def solve(
     for i, one in enumerate(extra_solvers):
         _arguments.instance(f"extra_solvers[{i}]", one, NamedSolver)
     if checkpoint is not None:
-        from mallocgame.agents import solver_of
-
         extra_solvers = [*extra_solvers, solver_of(checkpoint)]
     if solver in AGENTS and all(other.name != solver for other in extra_solvers):
         extra_solvers = [*extra_solvers, _untrained(solver)]
@@ -96,12 +92,12 @@ def solve(
     else:
         chosen = games.of(game or solver_game(solver, extra_solvers))
         if main_bytes is not None and not order:
-            if not isinstance(chosen, games.ScheduleGame):
+            if not hasattr(chosen, "main_bytes"):
                 raise InvalidInputError(
                     "solve: main_bytes limits other orders, so it needs order=True or a schedule "
                     "game"
                 )
-            chosen = dataclasses.replace(chosen, main_bytes=main_bytes)
+            chosen = games.of(chosen.name, **chosen.options() | {"main_bytes": main_bytes})
         played = Game(program, hardware, chosen, seed)
     result = solve_game(
         played,
@@ -126,6 +122,4 @@ def _untrained(agent: str) -> NamedSolver:
         raise InvalidInputError(
             "solve: the solver muzero needs checkpoint=, as `mallocgame train muzero` writes it"
         )
-    from mallocgame.agents import egrl_solver
-
     return egrl_solver()

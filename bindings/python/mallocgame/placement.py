@@ -23,9 +23,9 @@ from mallocgame._core import (
     State,
     read_file,
     simulate,
+    solve_game,
 )
 from mallocgame._core import placement_searches as searches
-from mallocgame._solve import solve
 from mallocgame.bounds.optimal_placement import OptimalMap, optimal_map
 from mallocgame.errors import InvalidInputError
 from mallocgame.games import PriorityGame
@@ -78,7 +78,7 @@ def problem(
     xla_ps = None if xla is None else simulate(loaded, xla).latency_ps
     if game == "time":
         return Placement.of_game(Game(loaded, hardware=hardware), xla_ps)
-    plan = solve(loaded, "rent", hardware=hardware, seconds=0).plan if xla is None else xla
+    plan = solve_game(Game(loaded, hardware), "rent").plan if xla is None else xla
     # With fewer candidates a run has its turn later than its map says.
     played = Game(loaded, hardware, PriorityGame(candidates=MAX_CANDIDATES))
     return Placement.of_game(played, xla_ps, plan)

@@ -8,7 +8,7 @@ import mallocgame as mg
 from mallocgame import plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import Row, plan_row, print_comparison, print_json, reference
-from mallocgame._solve import AGENTS
+from mallocgame._torch import AGENTS
 from mallocgame.errors import MallocGameError
 
 

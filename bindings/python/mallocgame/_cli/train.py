@@ -11,7 +11,7 @@ from mallocgame._cli.train_egrl import EgrlTraining
 from mallocgame._cli.train_muzero import MuZeroTraining
 from mallocgame._cli.training import Training, settings
 from mallocgame._core import Hierarchy
-from mallocgame._solve import AGENTS
+from mallocgame._torch import AGENTS
 from mallocgame.errors import InvalidInputError
 
 _EGRL_EVALUATIONS = 4000

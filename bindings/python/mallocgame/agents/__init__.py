@@ -14,16 +14,11 @@ trainer.best().map, trainer.best().latency_ps
 trainer.agent().place(mg.placement.problem("bert_base_b1_s128.tpu_v4i", "nnp_i")).latency_ps
 """
 
-import functools
-import os
-
-from mallocgame._core import NamedSolver, read_file
-from mallocgame.agents.egrl import Egrl, EgrlAgent, FoundMap, egrl_settings, egrl_solver
+from mallocgame._torch import TorchMissingError, egrl_solver, solver_of
+from mallocgame.agents.egrl import Egrl, EgrlAgent, FoundMap, egrl_settings
 from mallocgame.agents.muzero import MuZero, MuZeroAgent, muzero_settings
 from mallocgame.agents.timing import POLISH_SHARE, begin_muzero
-from mallocgame.agents.torch_module import Setting, TorchMissingError
-from mallocgame.errors import InvalidInputError
-from mallocgame.programs import named
+from mallocgame.agents.trainer import Setting
 
 __all__ = [
     "POLISH_SHARE",
@@ -40,23 +35,3 @@ __all__ = [
     "muzero_settings",
     "solver_of",
 ]
-
-_AGENTS: dict[str, type[MuZeroAgent] | type[EgrlAgent]] = {"muzero": MuZeroAgent, "egrl": EgrlAgent}
-
-
-def solver_of(checkpoint: str | os.PathLike[str]) -> NamedSolver:
-    """Returns the solver that a trained agent is; its name is that of the agent's kind.
-
-    InvalidInputError: the file is no checkpoint.
-    """
-    content = read_file(checkpoint)
-    for kind in _AGENTS:
-        if content.startswith(f"mallocgame {kind} checkpoint ".encode()):
-            return named(os.fspath(checkpoint), functools.partial(_load_solver, kind, content))
-    raise InvalidInputError(
-        f"{os.fspath(checkpoint)}: not a checkpoint of an agent ({', '.join(_AGENTS)})"
-    )
-
-
-def _load_solver(kind: str, checkpoint: bytes) -> NamedSolver:
-    return _AGENTS[kind](checkpoint).solver()

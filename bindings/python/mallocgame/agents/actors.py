@@ -6,7 +6,7 @@ from typing import Any
 
 from mallocgame._core import Game, Hardware, Program
 from mallocgame._jobs import Cluster, Crew, Shared, crew_of
-from mallocgame.agents.torch_module import torch_module
+from mallocgame._torch import torch_module
 from mallocgame.errors import InvalidInputError
 
 Problem = tuple[str, Program | Game, Hardware | None]  # the last is for a program

@@ -9,8 +9,9 @@ from typing import Any
 
 from mallocgame._core import NamedSolver, Placement, read_file
 from mallocgame._jobs import Crew, Shared
+from mallocgame._torch import torch_module
 from mallocgame.agents.actors import actors_of
-from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
+from mallocgame.agents.trainer import Setting, TorchTrainer, texts
 from mallocgame.placement_results import FoundMap
 from mallocgame.programs import named
 
@@ -18,15 +19,6 @@ from mallocgame.programs import named
 def egrl_settings() -> list[Setting]:
     """Returns all settings that `config` may have."""
     return [Setting(*setting) for setting in torch_module().egrl_settings()]
-
-
-def egrl_solver() -> NamedSolver:
-    """Returns the solver `egrl`.
-
-    It plays the program's game as a placement problem, and trains on it within the limits.
-    """
-    solver: NamedSolver = torch_module().egrl_solver()
-    return solver
 
 
 class Egrl(TorchTrainer):

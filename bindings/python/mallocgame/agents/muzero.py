@@ -10,11 +10,12 @@ import numpy as np
 
 from mallocgame import games
 from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file
-from mallocgame.level_sets import Level, find_level
+from mallocgame._torch import torch_module
 from mallocgame.agents.actors import Actors, PlayGames, Problem, actors_of
-from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
+from mallocgame.agents.trainer import Setting, TorchTrainer, texts
 from mallocgame.errors import InvalidInputError
 from mallocgame.games import GameOptions
+from mallocgame.level_sets import Level, find_level
 from mallocgame.programs import load_program, named, program_names
 
 Trained = Program | str | Level | Game  # what an agent can be trained on
@@ -304,7 +305,7 @@ class MuZeroAgent:
         if not isinstance(program, Game):
             settings = self.settings
             options: dict[str, Any] = {"min_buffer_bytes": int(settings["min_buffer_bytes"])}
-            if settings["game"] == "time":
+            if hasattr(games.of(settings["game"]), "paper_actions"):
                 options["paper_actions"] = settings["paper_actions"] == "1"
             program = Game(program, game=settings["game"], **options)
         game: Game = self._agent.game_to_play(program)

@@ -4,10 +4,9 @@ import os
 import timeit
 from collections.abc import Iterable, Mapping
 
-from mallocgame._core import Game, Hardware
-from mallocgame._solve import solve
+from mallocgame._core import Game, Hardware, solve_game
+from mallocgame._torch import torch_module
 from mallocgame.agents.muzero import MuZero, MuZeroAgent, Trained, muzero_settings
-from mallocgame.agents.torch_module import torch_module
 
 POLISH_SHARE = 0.1  # of the time, for annealing the best plans at the end
 _DECISIONS = "demonstration_decisions"
@@ -57,7 +56,7 @@ def _demonstration_decisions(trainer: MuZero, seconds: float) -> float:
     for program, hardware in zip(trainer.programs, trainer.hardware, strict=True):
         game = Game(program, hardware=hardware, game="priority")
         counted = torch_module().muzero_count_of_decision(game)
-        decisions = max(1, len(solve(game, "greedy").actions))
+        decisions = max(1, len(solve_game(game, "greedy").actions))
         seconds_of_a_decision += _seconds_of_a_game(game, measuring) / decisions / counted
     return min(_DEMONSTRATION_SHARE * seconds / seconds_of_a_decision, _most_decisions())
 
@@ -78,7 +77,7 @@ def _seconds_of_a_game(game: Game, measuring: float) -> float:
 
     def seconds_of(games: int) -> float:
         def anneal() -> None:
-            solve(game, "anneal", seconds=0, evaluations=games)
+            solve_game(game, "anneal", evaluations=games)
 
         return min(timeit.repeat(anneal, repeat=2, number=1))
 

@@ -1,21 +1,20 @@
-"""The door to mallocgame._agents, the extension that needs Torch.
-
-What the Python classes of its agents have in common stands here as well.
-"""
+"""The door to mallocgame._agents, the extension that needs Torch, and the solvers behind it."""
 
 import contextlib
 import ctypes
-import importlib.metadata
+import functools
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping
 from types import ModuleType
-from typing import Any, NamedTuple, NoReturn
 
 from mallocgame._address_space import check_address_space
-from mallocgame._core import write_file
-from mallocgame.errors import MallocGameError, how_to_install
+from mallocgame._core import NamedSolver, read_file
+from mallocgame.errors import InvalidInputError, MallocGameError, how_to_install
+from mallocgame.programs import named
+
+#: Solvers that need Torch, with the extension's class of their trained agents; `train` trains them.
+AGENTS = {"muzero": "MuZeroAgent", "egrl": "EgrlAgent"}
 
 
 class TorchMissingError(MallocGameError, ImportError):
@@ -27,6 +26,8 @@ def torch_module() -> ModuleType:
 
     TorchMissingError says what to install. MallocGameError: Torch needs more address space.
     """
+    import importlib.metadata  # takes longer than all of mallocgame's own modules
+
     try:
         from mallocgame._agents_build import TORCH
     except ImportError:
@@ -65,50 +66,29 @@ def _load_torch() -> None:
     import torch  # noqa: F401
 
 
-class Setting(NamedTuple):
-    """A setting of an agent, as text."""
+def egrl_solver() -> NamedSolver:
+    """Returns the solver `egrl`.
 
-    name: str
-    default: str
-    allowed: str
-    meaning: str
-
-
-def texts(config: Mapping[str, object]) -> dict[str, str]:
-    """Returns settings as the extension takes them."""
-    return {
-        name: str(int(value)) if isinstance(value, bool) else str(value)
-        for name, value in config.items()
-    }
+    It plays the program's game as a placement problem, and trains on it within the limits.
+    """
+    solver: NamedSolver = torch_module().egrl_solver()
+    return solver
 
 
-class TorchTrainer:
-    """What the training of every agent has. `_trainer` is the extension's."""
+def solver_of(checkpoint: str | os.PathLike[str]) -> NamedSolver:
+    """Returns the solver that a trained agent is; its name is that of the agent's kind.
 
-    _trainer: Any
+    InvalidInputError: the file is no checkpoint.
+    """
+    content = read_file(checkpoint)
+    for kind, agent in AGENTS.items():
+        if content.startswith(f"mallocgame {kind} checkpoint ".encode()):
+            return named(os.fspath(checkpoint), functools.partial(_loaded, agent, content))
+    raise InvalidInputError(
+        f"{os.fspath(checkpoint)}: not a checkpoint of an agent ({', '.join(AGENTS)})"
+    )
 
-    def __reduce__(self) -> NoReturn:
-        name = type(self).__name__
-        raise TypeError(
-            f"{name} can't be pickled or copied: save() it, and load() it where it goes on"
-        )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a checkpoint all or nothing: a reader never sees half of one."""
-        write_file(path, self._trainer.save())
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """All settings as text, by name."""
-        settings: dict[str, str] = self._trainer.settings
-        return settings
-
-    @property
-    def seed(self) -> int:
-        """The seed that the training was begun with."""
-        return int(self._trainer.seed)
-
-    @property
-    def parameters(self) -> int:
-        """The number of weights of the networks that play."""
-        return int(self._trainer.parameters)
+def _loaded(agent: str, checkpoint: bytes) -> NamedSolver:
+    solver: NamedSolver = getattr(torch_module(), agent)(checkpoint).solver()
+    return solver
