@@ -15,6 +15,7 @@ from mallocgame.programs import named
 
 #: Solvers that need Torch, with the extension's class of their trained agents; `train` trains them.
 AGENTS = {"muzero": "MuZeroAgent", "egrl": "EgrlAgent"}
+PORTFOLIO_SHARE = 0.5  # of a portfolio's time that such a solver gets
 
 
 class TorchMissingError(MallocGameError, ImportError):
@@ -90,5 +91,5 @@ def solver_of(checkpoint: str | os.PathLike[str]) -> NamedSolver:
 
 
 def _loaded(agent: str, checkpoint: bytes) -> NamedSolver:
-    solver: NamedSolver = getattr(torch_module(), agent)(checkpoint).solver()
+    solver: NamedSolver = getattr(torch_module(), agent)(checkpoint).solver(PORTFOLIO_SHARE)
     return solver

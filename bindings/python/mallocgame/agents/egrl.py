@@ -9,7 +9,7 @@ from typing import Any
 
 from mallocgame._core import NamedSolver, Placement, read_file
 from mallocgame._jobs import Crew, Shared
-from mallocgame._torch import torch_module
+from mallocgame._torch import PORTFOLIO_SHARE, torch_module
 from mallocgame.agents.actors import actors_of
 from mallocgame.agents.trainer import Setting, TorchTrainer, texts
 from mallocgame.placement_results import FoundMap
@@ -206,7 +206,7 @@ class EgrlAgent:
         """
         return FoundMap(*self._agent.place(problem, samples, seed))
 
-    def solver(self, portfolio_share: float = 0.5) -> NamedSolver:
+    def solver(self, portfolio_share: float = PORTFOLIO_SHARE) -> NamedSolver:
         """Returns the solver `egrl` for mallocgame.solve(extra_solvers=[...]).
 
         It trains on from this agent's networks. portfolio_share: its share of a portfolio's time,

@@ -10,7 +10,7 @@ import numpy as np
 
 from mallocgame import games
 from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file
-from mallocgame._torch import torch_module
+from mallocgame._torch import PORTFOLIO_SHARE, torch_module
 from mallocgame.agents.actors import Actors, PlayGames, Problem, actors_of
 from mallocgame.agents.trainer import Setting, TorchTrainer, texts
 from mallocgame.errors import InvalidInputError
@@ -314,7 +314,7 @@ class MuZeroAgent:
     def _given(self, program: Program | Game) -> Game:
         return program if isinstance(program, Game) else self.game(program)
 
-    def solver(self, portfolio_share: float = 0.5) -> NamedSolver:
+    def solver(self, portfolio_share: float = PORTFOLIO_SHARE) -> NamedSolver:
         """Returns the solver `muzero` for mallocgame.solve(extra_solvers=[...]).
 
         portfolio_share: its share of a portfolio's time, on one core.
