@@ -7,7 +7,7 @@ import pytest
 
 import mallocgame as mg
 from mallocgame._cli.main import main
-from mallocgame._cli.rows import reference
+from mallocgame.experiments.plan_rows import reference
 
 HLO = pathlib.Path(__file__).resolve().parents[2] / "benchmarks/programs/hlo/core/tpu_v5e"
 SENTENCE = "XLA's own plan is no valid plan here, so it is no reference: outstanding: "

@@ -5,33 +5,25 @@ import collections
 import contextlib
 import dataclasses
 import functools
-import math
-import operator
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mallocgame as mg
 from mallocgame import experiments, plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.folders import writing
-from mallocgame._cli.rows import Reference, Row, csv_text, plan_row, print_json, reference
+from mallocgame._cli.rows import csv_text, print_json
 from mallocgame._cli.solve import add_limits, known_solvers, prices_of, run_solver
 from mallocgame._core import write_file
 from mallocgame._jobs import HERE, Workers, run_jobs
 from mallocgame.errors import InvalidInputError
+from mallocgame.experiments.plan_rows import Reference, Row, plan_row, reference, summarize
 from mallocgame.experiments.running import Kept
 from mallocgame.programs import SUITES, suite
 
 PART = ".part"  # the folder beside the file of --csv that has the rows as they come
 
-# Cold first, at the compiler's prices and at calibrated ones.
-_SPEEDUPS = (
-    "speedup_cold_vs_xla",
-    "speedup_vs_xla",
-    "speedup_calibrated_cold_vs_xla",
-    "speedup_calibrated_vs_xla",
-)
 # Those of the table, which fits into 80 columns, and how it calls them.
 _SHOWN = {"speedup_cold_vs_xla": "vs XLA", "speedup_calibrated_cold_vs_xla": "calibrated"}
 
@@ -240,36 +232,6 @@ def _measured(
     result = run_solver(loaded, hardware, solver, options, work, prices, stop, f"{name}: ")
     verdict = mg.validate(loaded, result.plan, hardware)
     return plan_row(loaded, hardware, result.report, verdict, xla, result, least, result.plan)
-
-
-def geometric_mean(values: Iterable[float]) -> float | None:
-    """The geometric mean of positive numbers; None if there are none."""
-    logarithms = [math.log(value) for value in values]
-    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else None
-
-
-def summarize(rows: Sequence[Row], solvers: Sequence[str]) -> dict[str, Row]:
-    """Geometric means by solver, over the programs where the figure is known."""
-
-    def mean(solver: str, figure: Callable[[Row], float | None]) -> float | None:
-        return geometric_mean(
-            value for row in rows if row["solver"] == solver and (value := figure(row))
-        )
-
-    def ratio(above: str, below: str) -> Callable[[Row], float | None]:
-        return lambda row: row[above] / row[below] if row[above] and row[below] else None
-
-    return {
-        solver: {
-            "programs": sum(
-                row["solver"] == solver and row["latency_ps"] is not None for row in rows
-            ),
-            **{f"geomean_{key}": mean(solver, operator.itemgetter(key)) for key in _SPEEDUPS},
-            "geomean_speedup_vs_all_main": mean(solver, ratio("all_main_ps", "latency_ps")),
-            "geomean_latency_over_bound": mean(solver, ratio("latency_ps", "bound_ps")),
-        }
-        for solver in solvers
-    }
 
 
 def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:

@@ -4,7 +4,8 @@ import argparse
 
 import mallocgame as mg
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import plan_row, print_comparison, print_json, reference, report_row
+from mallocgame._cli.rows import print_comparison, print_json
+from mallocgame.experiments.plan_rows import plan_row, reference, report_row
 from mallocgame.files import program_of
 
 

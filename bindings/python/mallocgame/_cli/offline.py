@@ -8,9 +8,10 @@ from mallocgame import offline
 from mallocgame._cli import console, parser
 from mallocgame._cli.folders import working_in
 from mallocgame._cli.levels import add_set
-from mallocgame._cli.rows import Row, print_json
+from mallocgame._cli.rows import print_json
 from mallocgame.errors import InvalidInputError
 from mallocgame.experiments import Table
+from mallocgame.experiments.plan_rows import Row
 from mallocgame.level_sets.splits import SPLITS
 from mallocgame.offline.episodes import OBSERVATIONS
 from mallocgame.offline.minari_files import check_minari

@@ -4,8 +4,9 @@ import argparse
 
 import mallocgame as mg
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import Row, print_json
+from mallocgame._cli.rows import print_json
 from mallocgame.errors import InvalidInputError
+from mallocgame.experiments.plan_rows import Row
 from mallocgame.programs import named
 
 

@@ -6,8 +6,9 @@ import sys
 
 import mallocgame as mg
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import assumed_row, assumed_sentences, cell, print_json, program_row
+from mallocgame._cli.rows import assumed_sentences, cell, print_json
 from mallocgame.experiments import Table
+from mallocgame.experiments.plan_rows import assumed_row, program_row
 from mallocgame.programs import LARGE, SCHEDULES, SUITES, large_file, suite
 
 

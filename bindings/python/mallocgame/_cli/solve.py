@@ -7,9 +7,10 @@ from typing import Any
 import mallocgame as mg
 from mallocgame import plots
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import Row, plan_row, print_comparison, print_json, reference
+from mallocgame._cli.rows import print_comparison, print_json
 from mallocgame._torch import AGENTS
 from mallocgame.errors import MallocGameError
+from mallocgame.experiments.plan_rows import Row, plan_row, reference
 
 
 def register(commands: parser.Commands) -> None:

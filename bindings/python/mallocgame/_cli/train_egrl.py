@@ -19,12 +19,13 @@ import numpy as np
 import mallocgame as mg
 from mallocgame import plots
 from mallocgame._cli import console
-from mallocgame._cli.rows import Row, plan_row, print_comparison, reference
+from mallocgame._cli.rows import print_comparison
 from mallocgame._cli.training import Progress, Training, check_fresh, check_same, file_names
 from mallocgame._core import write_file
 from mallocgame.agents import Egrl, FoundMap
 from mallocgame.errors import InvalidInputError
 from mallocgame.experiments import Table
+from mallocgame.experiments.plan_rows import Row, plan_row, reference
 
 _CHECKPOINT = ".checkpoint.egrl"
 # A population is megabytes and a generation takes a tenth of a second, so not each one is written.

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mallocgame as mg
-from mallocgame._cli.compare import geometric_mean
 from mallocgame._cli.console import Work
-from mallocgame._cli.rows import Row, plan_row, print_comparison, reference
+from mallocgame._cli.rows import print_comparison
 from mallocgame._cli.training import Progress, Training, check_fresh, check_same, file_names
 from mallocgame._core import write_file
 from mallocgame.agents import POLISH_SHARE, MuZero, begin_muzero
+from mallocgame.experiments.plan_rows import Row, geometric_mean, plan_row, reference
 
 _CHECKPOINT = "checkpoint.muzero"
 

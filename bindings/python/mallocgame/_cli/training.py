@@ -15,9 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from mallocgame._cli.console import Work
-from mallocgame._cli.rows import Row, csv_text
+from mallocgame._cli.rows import csv_text
 from mallocgame._core import write_file
 from mallocgame.errors import FileAccessError, InvalidInputError
+from mallocgame.experiments.plan_rows import Row
 
 CURVE = "curve.csv"
 

@@ -3,7 +3,7 @@
 import argparse
 
 from mallocgame._cli import console, parser, xla_large, xla_tune
-from mallocgame._cli.rows import Row, plan_row, print_json, reference
+from mallocgame._cli.rows import print_json
 from mallocgame._cli.xla_shared import (
     SOURCE,
     add_compiler,
@@ -22,6 +22,7 @@ from mallocgame._cli.xla_shared import (
 )
 from mallocgame._core import simulate, validate
 from mallocgame.calibration import error_sentence
+from mallocgame.experiments.plan_rows import Row, plan_row, reference
 from mallocgame.files import load_ordered_plan, save_plan
 from mallocgame.programs import save_program
 from mallocgame.xla.captures import Capture, load_capture

@@ -6,10 +6,11 @@ import math
 import os
 
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import Reference, Row, assumed_row, assumed_sentences, plan_row, reference
+from mallocgame._cli.rows import assumed_sentences
 from mallocgame._core import Plan, Program, Report, simulate
 from mallocgame.calibration import error_sentence
 from mallocgame.errors import InvalidInputError
+from mallocgame.experiments.plan_rows import Reference, Row, assumed_row, plan_row, reference
 from mallocgame.xla.captures import Capture, capture, capture_dump, is_capture, load_capture
 from mallocgame.xla.claims import WHOLE, Calibrated, calibrated_numbers, claimed_part, speedup
 from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler

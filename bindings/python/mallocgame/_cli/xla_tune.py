@@ -5,7 +5,7 @@ import os
 import time
 
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import Row, print_json
+from mallocgame._cli.rows import print_json
 from mallocgame._cli.xla_shared import (
     SOURCE,
     add_compiler,
@@ -19,6 +19,7 @@ from mallocgame._cli.xla_shared import (
     print_latencies,
 )
 from mallocgame.errors import InvalidInputError
+from mallocgame.experiments.plan_rows import Row
 from mallocgame.xla.captures import is_capture
 from mallocgame.xla.dumps import TunedModule, tune_dumps
 from mallocgame.xla.tuning import BOTH, PRICES, Tuned, pricing_seconds, tune_capture
