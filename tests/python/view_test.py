@@ -7,7 +7,6 @@ The browser's part is skipped where Playwright or Chromium isn't installed.
 
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -195,54 +194,6 @@ def test_command(run, run_json, tmp_path):
 
 
 # The browser.
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip(
-        "playwright.sync_api", reason="Playwright isn't installed: pip install 'mallocgame[test]'"
-    )
-    executable = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
-    if executable is None:
-        pytest.skip("Chromium isn't installed: apt-get install chromium")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def open_page(browser):
-    """open_page(path) returns the page in a new window.
-
-    At the end nothing may have gone wrong in it, nor left the machine.
-    """
-    wrong, asked, windows = [], [], []
-
-    def call(path, width=1280, height=800, scheme="light"):
-        window = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
-        windows.append(window)
-        window.on(
-            "console",
-            lambda message: (
-                wrong.append(message.text) if message.type in ("error", "warning") else None
-            ),
-        )
-        window.on("pageerror", lambda error: wrong.append(str(error)))
-        window.on("request", lambda request: asked.append(request.url))
-        window.goto(path.as_uri())
-        window.wait_for_function("document.getElementById('seen').value !== ''")
-        return window
-
-    yield call
-    for window in windows:
-        window.close()
-    assert not wrong
-    assert all(url.startswith(("file:", "data:")) for url in asked) and len(
-        [url for url in asked if url.startswith("file:")]
-    ) == len(windows)
 
 
 def hover_a_box(window, canvas):
