@@ -5,21 +5,21 @@
 namespace mallocgame {
 namespace {
 
-constexpr Tick kBlock = 4;  // ticks
+constexpr Tick kTicksOfBlock = 4;  // ticks
 
 struct Blocks {
   Tick first, end;
 };
 Blocks BlocksOf(const PlannedResidence& placed) {
   const Tick wanted = std::min(placed.begin, placed.latest_fetch);
-  return {wanted / kBlock, (placed.end - 1) / kBlock + 1};
+  return {wanted / kTicksOfBlock, (placed.end - 1) / kTicksOfBlock + 1};
 }
 
 }  // namespace
 
 PriorityDifference::PriorityDifference(const PriorityTables& tables)
     : tables_(&tables), in_one_(tables.runs.size()),
-      residences_(tables.arrangement.program.ticks() / kBlock + 1) {}
+      residences_(tables.arrangement.program.ticks() / kTicksOfBlock + 1) {}
 
 void PriorityDifference::Clear() {
   for (const int32_t run : toggled_) in_one_[run] = 0;
