@@ -4,9 +4,10 @@ import argparse
 import sys
 
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import Row, print_json
+from mallocgame._cli.rows import print_json
 from mallocgame._cli.xla_shared import add_limits
 from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame.experiments.plan_rows import Row
 from mallocgame.programs import LARGE, large_file, large_manifest, made_folder, suite
 from mallocgame.xla.compiler import Compiler
 from mallocgame.xla.whole_models import make, target_of
