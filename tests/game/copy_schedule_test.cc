@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "mallocgame/base/rounding.h"
 #include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/hardware/hardware.h"
 #include "tests/catch.h"
@@ -231,6 +232,52 @@ TEST_CASE("so it is on a large program") {
     }
     CHECK(random.arrangement().placed().size() > 300);
   }
+}
+
+TEST_CASE("room is found exactly where some is left, for however long") {
+  Rng rng(4);
+  const auto program = testing::LargeProgram({.instructions = 6000, .loops = 0});
+  const auto game = PriorityGame(program, *HardwarePreset("tpu_v5e"));
+  RandomArrangement random(*game, rng);
+  for (int n = 0; n < 8000; ++n) random.PlaceOne();
+  const Arrangement& arrangement = random.arrangement();
+  REQUIRE(arrangement.placed().size() > 1500);
+  const ArrangementTables& tables = arrangement.tables();
+  int with_room = 0, without = 0, of_many = 0;
+  std::vector<int32_t> over;
+  for (int n = 0; n < 400; ++n) {
+    const auto buffer = static_cast<int32_t>(rng.Below(tables.first.size() - 1));
+    PlannedResidence planned;
+    planned.buffer = buffer;
+    planned.end = 1 + static_cast<Tick>(rng.Below(program->ticks()));
+    const auto longest =
+        static_cast<uint32_t>(n % 2 == 0 ? planned.end : std::min(planned.end, 40));
+    planned.need = planned.latest_fetch = planned.end - 1 - static_cast<Tick>(rng.Below(longest));
+    REQUIRE(arrangement.FindOver(planned.need, planned.end, 1 << 30, over));
+    of_many += over.size() > 1000;
+    // If there is room, there is some at the lowest offset or right above another residence.
+    const int64_t alignment = game->hardware().alignment_bytes,
+                  lowest =
+                      RoundUp(game->tables().reserved.Most(planned.need, planned.end), alignment);
+    const auto is_free = [&](int64_t offset) {
+      return arrangement.IsFree(planned.need, planned.end, offset,
+                                offset + arrangement.size(planned));
+    };
+    const bool has_room = is_free(lowest) || std::any_of(over.begin(), over.end(), [&](int32_t r) {
+                            const PlannedResidence& one = arrangement.placed()[r];
+                            return is_free(RoundUp(one.offset + arrangement.size(one), alignment));
+                          });
+    REQUIRE(arrangement.HasRoom(planned, planned.need) == has_room);
+    (has_room ? with_room : without)++;
+    Arrangement copy = arrangement;
+    REQUIRE(copy.Place(planned, planned.need) == has_room);
+    if (!has_room) continue;
+    const int64_t offset = copy.placed()[copy.steps().back().residence].offset;
+    REQUIRE(is_free(offset));
+  }
+  CHECK(with_room > 50);
+  CHECK(without > 50);
+  CHECK(of_many > 20);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <utility>
 
 #include "mallocgame/base/error.h"
@@ -10,9 +11,11 @@
 namespace mallocgame {
 namespace {
 
-constexpr Tick kBlock = 16;  // ticks
+constexpr int kBlockBits = 4;  // of a shortest block; those of the next level are 16 times as long
+constexpr Tick kBlock = 1 << kBlockBits;
 constexpr Tick kManyBlocks = 16;
 constexpr Tick kSamples = 8;  // of the blocks of a long residence
+constexpr size_t kManyRanges = 256;
 __extension__ using Int128 = __int128;
 
 // Another one for each placing of the process; each thread draws them by the million.
@@ -25,6 +28,43 @@ uint64_t NextStamp() {
     end = next + kDrawn;
   }
   return next++;
+}
+
+// Makes `taken` the stretches that its ranges take together, in order, each from one multiple of
+// `alignment` to another, with a bit for each. Of thousands that is faster than to sort them.
+template <class Ranges>
+void UniteByBits(Ranges& taken, int64_t capacity, int64_t alignment) {
+  static thread_local std::vector<uint64_t> bits;
+  const int64_t places = DivideUp(capacity, alignment);
+  bits.assign(places / 64 + 1, 0);
+  for (const auto& [from, top] : taken) {
+    const int64_t begin = from / alignment, end = DivideUp(top, alignment);
+    if (begin >= end) continue;
+    const int64_t first = begin / 64, last = (end - 1) / 64;
+    const uint64_t head = ~uint64_t{0} << begin % 64, tail = ~uint64_t{0} >> (63 - (end - 1) % 64);
+    if (first == last) {
+      bits[first] |= head & tail;
+      continue;
+    }
+    bits[first] |= head;
+    std::fill(bits.begin() + first + 1, bits.begin() + last, ~uint64_t{0});
+    bits[last] |= tail;
+  }
+  taken.clear();
+  // The first place from `at` on whose bit is `set`.
+  const auto next = [&](int64_t at, bool set) {
+    for (int64_t word = at / 64; word < std::ssize(bits); ++word) {
+      uint64_t here = set ? bits[word] : ~bits[word];
+      if (word == at / 64) here &= ~uint64_t{0} << at % 64;
+      if (here != 0) return word * 64 + std::countr_zero(here);
+    }
+    return places;
+  };
+  for (int64_t at = next(0, true); at < places;) {
+    const int64_t end = std::min(places, next(at, false));
+    taken.emplace_back(at * alignment, end * alignment);
+    at = next(end, true);
+  }
 }
 
 }  // namespace
@@ -169,7 +209,16 @@ Tick ArrangementTables::LatestFetch(const PlannedResidence& planned) const {
 Arrangement::Arrangement(const ArrangementTables& tables)
     : tables_(&tables), served_by_(tables.tables.decisions.size()),
       placements_(tables.program.ticks()), idle_(tables.program.ticks()),
-      heads_(tables.program.ticks() / kBlock + 1), counts_(heads_.size()), taken_(heads_.size()) {
+      taken_(tables.program.ticks() / kBlock + 1) {
+  int32_t blocks = 0;
+  for (int bits = kBlockBits;; bits += kBlockBits) {
+    levels_.push_back({bits, blocks});
+    const Tick of_level = (tables.program.ticks() >> bits) + 1;
+    blocks += of_level;
+    if (of_level <= kManyBlocks) break;
+  }
+  heads_.resize(blocks);
+  counts_.resize(blocks);
   Clear();
 }
 
@@ -180,7 +229,6 @@ void Arrangement::Clear() {
   boxes_.clear();
   nodes_.clear();
   free_node_ = -1;
-  long_.clear();
   steps_.clear();
   holes_.clear();
   removed_.clear();
@@ -221,20 +269,24 @@ void Arrangement::Serve(int32_t r, bool fast) {
 }
 
 // Visits each residence that is placed or wanted at some of the blocks of these ticks once, and
-// perhaps others, until `visit` returns false. Those that take many blocks come first, by rising
-// offset.
+// perhaps others, until `visit` returns false. Those that take many ticks come first.
 template <class Visit>
 void Arrangement::VisitPlaced(Tick begin, Tick end, const Visit& visit) const {
-  const Tick first = begin / kBlock, last = (end - 1) / kBlock;
-  for (const int32_t r : long_) {
-    if (!visit(boxes_[r])) return;
+  for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
+    if (!VisitLevel(*level, begin, end, visit)) return;
   }
+}
+
+template <class Visit>
+bool Arrangement::VisitLevel(const Level& level, Tick begin, Tick end, const Visit& visit) const {
+  const Tick first = begin >> level.bits, last = (end - 1) >> level.bits;
   for (Tick block = first; block <= last; ++block) {
-    for (int32_t n = heads_[block]; n >= 0; n = nodes_[n].next) {
+    for (int32_t n = heads_[level.first + block]; n >= 0; n = nodes_[n].next) {
       const Box& box = boxes_[nodes_[n].placed];
-      if (std::max(first, box.wanted / kBlock) == block && !visit(box)) return;
+      if (std::max(first, box.wanted >> level.bits) == block && !visit(box)) return false;
     }
   }
+  return true;
 }
 
 bool Arrangement::IsFree(Tick begin, Tick end, int64_t offset, int64_t top) const {
@@ -252,8 +304,11 @@ bool Arrangement::IsFree(Tick begin, Tick end, int64_t offset, int64_t top) cons
 
 bool Arrangement::FindOver(Tick begin, Tick end, size_t most, std::vector<int32_t>& over) const {
   over.clear();
-  size_t near = long_.size();
-  for (Tick block = begin / kBlock; block <= (end - 1) / kBlock; ++block) near += counts_[block];
+  size_t near = 0;
+  for (const Level& level : levels_) {
+    for (Tick block = begin >> level.bits; block <= (end - 1) >> level.bits; ++block)
+      near += counts_[level.first + block];
+  }
   if (near > most) return false;
   VisitPlaced(begin, end, [&](const Box& box) {
     if (box.begin < end && begin < box.end)
@@ -278,8 +333,10 @@ bool Arrangement::IsFull(const PlannedResidence& planned, Tick begin) const {
   TakenRanges taken;
   const auto add = [&](const Box& box) {
     if (box.begin < planned.end && begin < box.end) taken.emplace_back(box.offset, box.top);
+    return true;
   };
-  for (const int32_t r : long_) add(boxes_[r]);
+  for (size_t level = 1; level < levels_.size(); ++level)
+    VisitLevel(levels_[level], begin, planned.end, add);
   for (Tick sample = 0; sample < kSamples; ++sample) {
     const Tick block = first + (last - first) * sample / (kSamples - 1);
     for (int32_t n = heads_[block]; n >= 0; n = nodes_[n].next) add(boxes_[nodes_[n].placed]);
@@ -303,10 +360,10 @@ void Arrangement::VisitGaps(TakenRanges& taken, const PlannedResidence& planned,
                             const Visit& visit) const {
   const int64_t capacity = tables_->game.usable_bytes(), bytes = size(planned),
                 alignment = tables_->game.hardware().alignment_bytes;
-  // Most rise already, those that take many blocks.
-  const auto rest = std::is_sorted_until(taken.begin(), taken.end());
-  std::sort(rest, taken.end());
-  std::inplace_merge(taken.begin(), rest, taken.end());
+  if (taken.size() > kManyRanges)
+    UniteByBits(taken, capacity, alignment);
+  else
+    std::sort(taken.begin(), taken.end());
   taken.emplace_back(capacity, capacity);
   int64_t free_from = RoundUp(tables_->tables.reserved.Most(begin, planned.end), alignment);
   for (const auto& [from, top] : taken) {
@@ -448,21 +505,20 @@ void Arrangement::Take(int32_t r) {
   boxes_[r] = {};
 }
 
-// Where those of long_ begin that lie at this offset or above.
-std::vector<int32_t>::iterator Arrangement::LongAt(int64_t offset) {
-  return std::partition_point(long_.begin(), long_.end(),
-                              [&](int32_t r) { return boxes_[r].offset < offset; });
+// The level at which a residence takes few blocks.
+const Arrangement::Level& Arrangement::LevelOf(const Box& box) const {
+  return *std::find_if(levels_.begin(), levels_.end(), [&box](const Level& level) {
+    return ((box.end - 1) >> level.bits) - (box.wanted >> level.bits) < kManyBlocks;
+  });
 }
 
 void Arrangement::Link(int32_t r) {
   Box& box = boxes_[r];
-  const Tick first = box.wanted / kBlock, last = (box.end - 1) / kBlock;
-  for (Tick block = (box.begin + kBlock - 1) / kBlock; block <= last; ++block)
+  for (Tick block = (box.begin + kBlock - 1) / kBlock; block <= (box.end - 1) / kBlock; ++block)
     taken_[block] += box.top - box.offset;
-  if (last - first >= kManyBlocks) {
-    long_.insert(LongAt(box.offset), r);
-    return;
-  }
+  const Level& level = LevelOf(box);
+  const Tick first = level.first + (box.wanted >> level.bits),
+             last = level.first + ((box.end - 1) >> level.bits);
   for (Tick block = first; block <= last; ++block) {
     int32_t n = free_node_;
     if (n >= 0) {
@@ -481,13 +537,11 @@ void Arrangement::Link(int32_t r) {
 
 void Arrangement::Unlink(int32_t r) {
   const Box& box = boxes_[r];
-  const Tick first = box.wanted / kBlock, last = (box.end - 1) / kBlock;
-  for (Tick block = (box.begin + kBlock - 1) / kBlock; block <= last; ++block)
+  for (Tick block = (box.begin + kBlock - 1) / kBlock; block <= (box.end - 1) / kBlock; ++block)
     taken_[block] -= box.top - box.offset;
-  if (last - first >= kManyBlocks) {
-    long_.erase(std::find(LongAt(box.offset), long_.end(), r));
-    return;
-  }
+  const Level& level = LevelOf(box);
+  const Tick first = level.first + (box.wanted >> level.bits),
+             last = level.first + ((box.end - 1) >> level.bits);
   // The nodes stand from the last block to the first.
   int32_t n = box.first_node;
   for (Tick block = last; block >= first; --block) {
@@ -506,8 +560,10 @@ int64_t Arrangement::TakenBytes(Tick tick) const {
   const auto add = [&](const Box& box) {
     if (box.begin <= tick && tick < box.end) taken += box.top - box.offset;
   };
-  for (const int32_t r : long_) add(boxes_[r]);
-  for (int32_t n = heads_[tick / kBlock]; n >= 0; n = nodes_[n].next) add(boxes_[nodes_[n].placed]);
+  for (const Level& level : levels_) {
+    for (int32_t n = heads_[level.first + (tick >> level.bits)]; n >= 0; n = nodes_[n].next)
+      add(boxes_[nodes_[n].placed]);
+  }
   return taken;
 }
 

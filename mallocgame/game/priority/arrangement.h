@@ -157,7 +157,12 @@ class Arrangement {
   using TakenRanges = absl::InlinedVector<std::pair<int64_t, int64_t>, 64>;  // of offsets
   void Put(int32_t r, const PlannedResidence& planned, uint64_t stamp);
   void Take(int32_t r);
-  std::vector<int32_t>::iterator LongAt(int64_t offset);
+  // Blocks of 2^bits ticks each, of which `first` is the first in heads_.
+  struct Level {
+    int bits;
+    int32_t first;
+  };
+  const Level& LevelOf(const Box& box) const;
   void Link(int32_t r);
   void Unlink(int32_t r);
   void SetPlacement(Tick tick, uint64_t placement);
@@ -170,6 +175,8 @@ class Arrangement {
   int64_t FindOffset(const PlannedResidence& planned, Tick begin) const;
   template <class Visit>
   void VisitPlaced(Tick begin, Tick end, const Visit& visit) const;
+  template <class Visit>
+  bool VisitLevel(const Level& level, Tick begin, Tick end, const Visit& visit) const;
 
   const ArrangementTables* tables_;
   std::vector<PlannedResidence> placed_;
@@ -179,11 +186,12 @@ class Arrangement {
   std::vector<uint64_t> placements_;
   std::vector<int64_t> idle_;
   // What is placed or wanted in each block of ticks: lists in one pool, so that a copy is a few
-  // blocks. What takes many blocks stands apart, by rising offset.
+  // blocks. A residence stands at the level of blocks of which it takes few.
+  std::vector<Level> levels_;
   std::vector<Node> nodes_;
   int32_t free_node_ = -1;  // the first of a list
-  std::vector<int32_t> heads_, counts_, long_;
-  // Of each block: the bytes that are taken at its first tick.
+  std::vector<int32_t> heads_, counts_;
+  // Of each shortest block: the bytes that are taken at its first tick.
   std::vector<int64_t> taken_;
   int64_t compute_ps_ = 0;
   int preloads_ = 0;
