@@ -54,7 +54,7 @@ int64_t CopySchedule::Try(const Arrangement& arrangement, int64_t most) {
 void CopySchedule::Keep() {
   is_kept_ = true;
   transfers_.Keep();
-  for (const Tick tick : moved_) idle_of_[tick] = arrangement_->idle_ps(tick);
+  for (const auto& [tick, idle] : moved_) idle_of_[tick] = idle;
   moved_.clear();
   journal_.services.clear();
   journal_.stalls.clear();
@@ -79,10 +79,12 @@ void CopySchedule::TakeBack() {
 
 void CopySchedule::FindChanges() {
   changes_.clear();
-  moved_.insert(moved_.end(), transfers_.moved().begin(), transfers_.moved().end());
-  std::erase_if(moved_,
-                [this](Tick tick) { return arrangement_->idle_ps(tick) == idle_of_[tick]; });
-  for (const Tick tick : moved_) changes_.push_back({tick, tick + 1, -1});
+  for (const Tick tick : transfers_.moved()) moved_.emplace_back(tick, 0);
+  std::erase_if(moved_, [this](auto& moved) {
+    moved.second = arrangement_->idle_ps(moved.first);
+    return moved.second == idle_of_[moved.first];
+  });
+  for (const auto& [tick, idle] : moved_) changes_.push_back({tick, tick + 1, -1});
   services_.resize(transfers_.size());
   for (const auto& [id, kept] : transfers_.changed()) {
     if (kept.residence >= 0) {

@@ -99,7 +99,8 @@ class CopySchedule {
   std::vector<int32_t> pin_turns_;  // of the copies that fill pins (GameTables::fetched_pins)
   int64_t stall_ = 0;               // their sum
   std::vector<int64_t> idle_of_;    // by tick: Arrangement::idle_ps of the kept schedule
-  std::vector<Tick> moved_;         // ticks at which that is another in the schedule of a try
+  // The ticks at which that is another in the schedule of a try, with what it is there.
+  std::vector<std::pair<Tick, int64_t>> moved_;
   bool is_kept_ = true;
   Journal journal_;
   int64_t most_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -214,12 +215,23 @@ int64_t PriorityState::KnownStallWith(int action) const {
   return known == stall_with_.end() ? -1 : known->second;
 }
 
-int64_t PriorityState::ScheduledStall() const { return Schedule().Run(arrangement_); }
+int64_t PriorityState::ScheduledStall() const {
+  return tables_->options.exact_stalls ? own_schedule_.StallOf(arrangement_)
+                                       : ThreadSchedule().Run(arrangement_);
+}
 
-// Else the thread's: games are scheduled at their ends, one after the other.
-CopySchedule& PriorityState::Schedule() const {
+CopySchedule& PriorityState::ThreadSchedule() {
   static thread_local CopySchedule schedule;
-  return tables_->options.exact_stalls ? *own_schedule_ : schedule;
+  return schedule;
+}
+
+int64_t PriorityState::OwnSchedule::StallOf(const Arrangement& arrangement) {
+  if (schedule_ == nullptr) schedule_ = std::make_unique<CopySchedule>();
+  const absl::Span<const uint64_t> stamps = arrangement.stamps();
+  if (count_ <= stamps.size() && (count_ == 0 || stamps[count_ - 1] == last_)) schedule_->Keep();
+  count_ = stamps.size();
+  last_ = stamps.empty() ? 0 : stamps.back();
+  return schedule_->Try(arrangement, std::numeric_limits<int64_t>::max());
 }
 
 PriorityState::Placing PriorityState::PlacingOf(size_t candidate, Mode mode) const {
@@ -390,8 +402,8 @@ void PriorityState::UpdateStalls(const PlannedResidence& placed) {
 }
 
 Plan PriorityState::ToPlan() const {
-  Schedule().Run(arrangement_);
-  return Schedule().ToPlan(arrangement_);
+  ThreadSchedule().Run(arrangement_);
+  return ThreadSchedule().ToPlan(arrangement_);
 }
 
 std::string PriorityState::ToString() const {

@@ -183,22 +183,25 @@ class PriorityState final : public Position {
   // -1: it is that of the copies as they are scheduled, which nobody has asked for yet.
   mutable int64_t stall_ = 0;
   // With exact stalls each position has a schedule of its own, which decisions change one by one.
-  // A copy of the position begins with what it had scheduled itself.
+  // Those that are taken back were only tried. A copy of the position begins with what it had
+  // scheduled itself.
   class OwnSchedule {
    public:
     OwnSchedule() = default;
     OwnSchedule(const OwnSchedule&) {}
     // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): nothing is copied.
     OwnSchedule& operator=(const OwnSchedule&) { return *this; }
-    CopySchedule& operator*() {
-      if (schedule_ == nullptr) schedule_ = std::make_unique<CopySchedule>();
-      return *schedule_;
-    }
+    int64_t StallOf(const Arrangement& arrangement);
 
    private:
     std::unique_ptr<CopySchedule> schedule_;
+    // Of the arrangement that was asked about last: how many residences it had, and the last one's
+    // stamp. What has been placed since is on top of that.
+    size_t count_ = 0;
+    uint64_t last_ = 0;
   };
-  CopySchedule& Schedule() const;
+  // Else games are scheduled at their ends, one after the other.
+  static CopySchedule& ThreadSchedule();
   mutable OwnSchedule own_schedule_;
   // With exact stalls: that of actions which have been asked about at this position.
   mutable std::vector<std::pair<int, int64_t>> stall_with_;
