@@ -128,7 +128,7 @@ class PlanAnnealing {
         return std::max(Since(from, part), static_cast<double>(evaluations_ - before) /
                                                (kTrialsOfARepresentative * representatives));
       });
-      evaluations_ += residences.TakeOver();
+      evaluations_ += residences.TakeOver([this] { return used() >= 1; });
       residences.Remember();
     }
     residences.StartAtRepresentatives(false);

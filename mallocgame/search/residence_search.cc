@@ -17,7 +17,7 @@ constexpr int32_t kNear = 48;                    // decisions, to either side
 constexpr int kFills = 3, kManyFills = 32;       // accesses that freed bytes are offered to
 constexpr int kOffsets = 3;                      // that an ejection chooses from
 constexpr size_t kMostEjected = 12, kMostNear = 512;
-constexpr Tick kMostTakenOver = 256;  // ticks at a time
+constexpr Tick kLeastTakenOver = 4, kMostTakenOver = 256;  // ticks at a time
 
 std::shared_ptr<const Game> AskingAboutSmall(const Game& game) {
   const std::shared_ptr<const Game> fine = GameOfSmallBuffers(game);
@@ -142,15 +142,16 @@ bool ResidenceSearch::Imitate(Tick begin, Tick end, Tick shift) {
   return !arrangement_.steps().empty();
 }
 
-int64_t ResidenceSearch::TakeOver() {
+int64_t ResidenceSearch::TakeOver(const std::function<bool()>& stop) {
   int64_t trials = 0;
   const Tick ticks = game_->program().ticks();
-  for (Tick begin = 0, end = 1; begin < ticks; begin = end++) {
+  for (Tick begin = 0, end = 1; begin < ticks && !stop(); begin = end++) {
     const Tick shift = repeats_.representative(begin) - begin;
     if (shift == 0) continue;
     while (end < ticks && end - begin < kMostTakenOver &&
            repeats_.representative(end) == end + shift)
       ++end;
+    if (end - begin < kLeastTakenOver) continue;
     ++trials;
     if (Imitate(begin, end, shift) && Try(latency_))
       Accept();

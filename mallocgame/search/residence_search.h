@@ -17,6 +17,7 @@
 #define MALLOCGAME_SEARCH_RESIDENCE_SEARCH_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -51,8 +52,8 @@ class ResidenceSearch final : public Neighbourhood {
   bool has_repeats() const { return !repeats_.empty(); }
   void StartAtRepresentatives(bool only);
   // Gives each stretch of ticks the residences of those that stand for it, where the program is not
-  // slower with them. Returns the number of trials.
-  int64_t TakeOver();
+  // slower with them, until `stop` returns true. Returns the number of trials.
+  int64_t TakeOver(const std::function<bool()>& stop);
 
   // Remembers the accepted solution, as it did at the beginning; makes the one remembered last the
   // accepted solution again; and tells its plan, which is valid, and whose latency under Simulate

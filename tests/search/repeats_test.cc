@@ -85,7 +85,8 @@ TEST_CASE("other layers take over what the one that stands for them does") {
   search.StartAtRepresentatives(false);
   CHECK(representatives == 3 + 2 + 2);  // one layer, and the ends
   CHECK(search.accesses() == layers.weights.size());
-  CHECK(search.TakeOver() > 0);
+  CHECK(search.TakeOver([] { return true; }) == 0);
+  CHECK(search.TakeOver([] { return false; }) > 0);
   search.Remember();
   const Plan taken = search.Remembered();
   CHECK(Validate(*layers.program, game->hardware(), taken).ok());

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kSlices = 4;               // a prefetch has at least so many slices,
 constexpr int64_t kMinSliceBytes = 1 << 20;  // unless they would be smaller than this
-constexpr size_t kFew = 8;  // of so many changes each is cheaper alone than a walk over all
+constexpr size_t kFew = 24;  // of so many changes each is cheaper alone than a walk over all
 
 }  // namespace
 
@@ -24,7 +24,7 @@ void CopyTransfers::Update(const Arrangement& arrangement) {
   if (changed_.empty()) return;
   gone_.clear();
   come_.clear();
-  if (changed_.size() <= kFew * 4)
+  if (changed_.size() <= std::max(kFew, order_.size() / 16))
     ReplaceChanged();
   else
     ReplaceFrom(changed_[0]);
