@@ -341,5 +341,107 @@ TEST_CASE("the pressure that actions of the priority game meet, piece by piece")
   CHECK(contended > 100);
 }
 
+// Seven columns and five cells, which no power of two is a multiple of.
+ObservationOptions Odd() {
+  ObservationOptions options;
+  options.ticks_back = 4;
+  options.ticks_ahead = 3;
+  options.address_cells = 5;
+  return options;
+}
+
+TEST_CASE("what an observer remembers of a game changes nothing that it sees") {
+  Rng rng(13);
+  int looks = 0;
+  for (int g = 0; g < 40; ++g) {
+    const auto game = RandomGame(rng, "priority");
+    const Observer follows = *Observer::Create(game, Odd());
+    const auto position = game->NewInitialPosition();
+    auto other = position->Clone();  // an older position of the same game
+    std::vector<float> seen(follows.size());
+    for (int step = 0; step < 60; ++step) {
+      const double kind = rng.Uniform();
+      if (kind < 0.25 && position->num_decisions() > 0) {
+        position->Undo();
+      } else if (kind < 0.3) {
+        other = position->Clone();
+      } else if (!position->IsTerminal()) {
+        REQUIRE(position->Apply(RandomAction(*position, rng)).ok());
+      }
+      const Position& looked_at = kind < 0.9 ? *position : *other;
+      follows.Write(looked_at, seen.data());
+      REQUIRE(seen == Reader(looked_at, Odd()).numbers);
+      ++looks;
+    }
+  }
+  REQUIRE(looks == 2400);
+}
+
+TEST_CASE("the columns of the priority game's pictures are means over their time") {
+  Rng rng(17);
+  constexpr int kColumns = 7, kCells = 5;
+  int full = 0;
+  for (int g = 0; g < 60; ++g) {
+    const auto game = RandomGame(rng, "priority");
+    const std::vector<double> positions = PositionsOf(*game);
+    const auto capacity = static_cast<double>(game->usable_bytes());
+    PriorityState state(PriorityGame::From(*game)->shared());
+    const PriorityTables& tables = state.tables();
+    while (true) {
+      const Reader seen(state, Odd());
+      for (int c = 0; c < kColumns; ++c) {
+        // The share of the column in which [begin, end) lies.
+        const auto part = [&](Tick begin, Tick end) {
+          const double from = std::max(positions[begin], static_cast<double>(c) / kColumns),
+                       to = std::min(positions[end], (c + 1.0) / kColumns);
+          return std::max(0.0, to - from) * kColumns;
+        };
+        double taken = 0, wanted = 0, idle = 0, left = 0;
+        std::array<double, kCells> cells = {};
+        for (const PlannedResidence& placed : state.arrangement().placed()) {
+          const double held = part(placed.begin, placed.end);
+          const auto low = static_cast<double>(placed.offset) / capacity * kCells;
+          const double high =
+              low + static_cast<double>(state.arrangement().size(placed)) / capacity * kCells;
+          taken += held * (high - low) / kCells;
+          for (int cell = 0; cell < kCells; ++cell)
+            cells[cell] +=
+                held * std::max(0.0, std::min(high, cell + 1.0) - std::max(low, 1.0 * cell));
+        }
+        for (size_t r = 0; r < tables.runs.size(); ++r) {
+          const Run& run = tables.runs[r];
+          if (!state.IsOpen(static_cast<int32_t>(r)) || (!run.placeable && !run.preloadable))
+            continue;
+          const double held = run.placeable ? part(run.planned.latest_fetch, run.planned.end)
+                                            : part(0, run.preloaded.end);
+          const int64_t size = game->tables().buffers[run.buffer].size_bytes;
+          wanted += held * static_cast<double>(size) / capacity;
+        }
+        for (Tick t = 0; t < game->program().ticks(); ++t) {
+          const double length = positions[t + 1] - positions[t];
+          // A tick that takes no time is in the column where it stands.
+          const int own = std::min(static_cast<int>(positions[t] * kColumns), kColumns - 1);
+          const double lies = length > 0 ? part(t, t + 1) / kColumns / length : own == c;
+          const double share = lies * kColumns / static_cast<double>(game->all_main_ps()) *
+                               static_cast<double>(tables.arrangement.passes[t]);
+          idle += share * static_cast<double>(state.arrangement().idle_ps(t));
+          left += share * static_cast<double>(state.arrangement().idle_ps(t) - state.due_ps(t));
+        }
+        INFO("game " << g << ", decision " << state.num_decisions() << ", column " << c);
+        for (int cell = 0; cell < kCells; ++cell)
+          REQUIRE(seen.At("occupancy", c, cell) == Approx(cells[cell]).margin(1e-4));
+        REQUIRE(seen.At("demand", c, 0) == Approx(taken).margin(1e-4));
+        REQUIRE(seen.At("demand", c, 1) == Approx(wanted / (1 + wanted)).margin(1e-4));
+        REQUIRE(seen.At("idle", c, 0) == Approx(std::clamp(idle, -1.0, 1.0)).margin(1e-4));
+        REQUIRE(seen.At("idle", c, 1) == Approx(std::clamp(left, -1.0, 1.0)).margin(1e-4));
+        full += taken > 0.5;
+      }
+      if (state.IsTerminal()) break;
+      REQUIRE(state.Apply(RandomAction(state, rng)).ok());
+    }
+  }
+  CHECK(full > 100);
+}
+
 }  // namespace
 }  // namespace mallocgame

@@ -5,6 +5,8 @@
 #define MALLOCGAME_GAME_PRIORITY_CHANNEL_SLACK_H_
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -78,6 +80,45 @@ class ChannelSlack {
       if (high % 2 == 1) sum += nodes_[first + --high].sum;
     }
     return sum;
+  }
+
+  struct Stretch {
+    int64_t sum = 0;    // of the slack of its ticks
+    int64_t least = 0;  // the least sum of its first ticks, of at least one
+  };
+  // Of the ticks [from, to) of segment s, of which there must be some.
+  template <class Slack>
+  Stretch Over(int32_t s, Tick from, Tick to, const Slack& slack) const {
+    const Tick begin = (*begin_)[s];
+    Stretch over = {slack(from), slack(from)};
+    const auto add = [&over](int64_t sum, int64_t least) {
+      over.least = std::min(over.least, over.sum + least);
+      over.sum += sum;
+    };
+    const auto add_ticks_to = [&](Tick end) {
+      for (; from < end; ++from) add(slack(from), slack(from));
+    };
+    const auto [first, leaves] = trees_[s];
+    const auto end_of_block = [&](Tick t) { return begin + ((t - begin) / kBlock + 1) * kBlock; };
+    add_ticks_to(std::min(to, end_of_block(from++)));
+    uint32_t low = leaves + static_cast<uint32_t>((from - begin) / kBlock);
+    uint32_t high = leaves + static_cast<uint32_t>((to - begin) / kBlock);
+    std::array<uint32_t, 32> behind;  // nodes from the last one on
+    size_t count = 0;
+    for (; low < high; low /= 2, high /= 2) {
+      if (low % 2 == 1) {
+        const Node& node = nodes_[first + low++];
+        add(node.sum, node.least);
+      }
+      if (high % 2 == 1) behind[count++] = --high;
+    }
+    while (count > 0) {
+      const Node& node = nodes_[first + behind[--count]];
+      add(node.sum, node.least);
+    }
+    from = std::max(from, to - (to - begin) % kBlock);
+    add_ticks_to(to);
+    return over;
   }
 
   static constexpr Tick kBlock = 16;  // ticks that are summed up one by one

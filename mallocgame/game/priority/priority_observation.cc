@@ -1,11 +1,13 @@
 #include "mallocgame/game/priority/priority_observation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <limits>
 #include <string_view>
 
+#include "absl/container/inlined_vector.h"
 #include "mallocgame/game/feature_scale.h"
 #include "mallocgame/game/tables.h"
 
@@ -115,25 +117,11 @@ constexpr int kCandidateColumns = std::size(kCandidateFeatures);
 constexpr int kActionColumns = std::size(kActionFeatures);
 constexpr int kScalarColumns = std::size(kScalarFeatures);
 
-// Adds `height` over the stretch [begin, end) of a line of cells of length 1, which `stride` floats
-// lie apart, in the form that SumUp makes means of.
-void AddStretch(float begin, float end, float height, int cells, int stride, float* steps) {
-  const auto add = [&](float at, float step) {
-    const int cell = std::min(static_cast<int>(at), cells - 1);
-    const float inside = std::min(1.0F, at - static_cast<float>(cell));
-    steps[cell * stride] += step * (1.0F - inside);
-    if (cell + 1 < cells) steps[(cell + 1) * stride] += step * inside;
-  };
-  add(begin, height);
-  add(end, -height);
+float ShareOfUnits(int64_t units) {
+  return static_cast<float>(static_cast<double>(units) / PriorityObserver::kUnits);
 }
 
-// Makes the mean height in each cell of what AddStretch has added.
-void SumUp(int cells, int stride, float* steps) {
-  for (int cell = 1; cell < cells; ++cell) steps[cell * stride] += steps[(cell - 1) * stride];
-}
-
-// A sum of floats may be a little outside.
+// A sum of rounded shares may be a little outside.
 float Clamped(float share) { return std::clamp(share, 0.0F, 1.0F); }
 
 }  // namespace
@@ -156,12 +144,14 @@ std::vector<ObservationPart> PriorityGameOptions::Layout(const ObservationOption
 
 PriorityObserver::PriorityObserver(const PriorityGame& game, const ObservationOptions& options,
                                    std::shared_ptr<const PriceSums> prices)
-    : game_(game), tables_(game.priority_tables()), options_(options), prices_(std::move(prices)) {
+    : id_(NextTablesId()), game_(game), tables_(game.priority_tables()), options_(options),
+      prices_(std::move(prices)) {
   const GameTables& tables = game.tables();
   for (Tick t = 0; t <= game.program().ticks(); ++t) position_.push_back(tables_.position(t));
   for (const GameBuffer& buffer : tables.buffers)
     shares_.push_back(Share(buffer.size_bytes, game.usable_bytes()));
   MakeRows();
+  if (options.columns() > 0) MakeIdleTicks();
 }
 
 void PriorityObserver::MakeRows() {
@@ -218,17 +208,18 @@ void PriorityObserver::Write(const Position& position, int left_out, float* out)
   const auto& state = static_cast<const PriorityState&>(position);
   const ActionSet legal = state.legal_actions();
   const int actions = game_.num_actions(), columns = options_.columns();
-  const Pressure pressure = PressureOf(state);
+  const Sums& sums = SumsOf(state);
+  const Pressure pressure = PressureOf(state, sums);
   WriteCandidates(state, out);
   out += (game_.options().candidates + options_.neighbours) * kCandidateColumns + left_out;
   WriteActions(state, legal, pressure, out);
   out += actions * kActionColumns;
   if (columns > 0) {
-    WriteOccupancy(state.arrangement(), out);
+    WriteOccupancy(sums, out);
     out += columns * options_.address_cells;
-    WriteIdle(state, out);
+    WriteIdle(state, sums, out);
     out += columns * 2;
-    WriteDemand(state, out);
+    WriteDemand(sums, out);
     out += columns * 2;
   }
   WriteScalars(state, pressure, out);
@@ -236,27 +227,22 @@ void PriorityObserver::Write(const Position& position, int left_out, float* out)
   for (int a = 0; a < actions; ++a) out[a] = legal.Has(a) ? 1.0F : 0.0F;
 }
 
-PriorityObserver::Pressure PriorityObserver::PressureOf(const PriorityState& state) const {
-  std::array<float, kPieces> steps = {};
-  for (const PlannedResidence& placed : state.arrangement().placed()) {
-    AddStretch(PositionIn(static_cast<int>(kPieces), placed.begin),
-               PositionIn(static_cast<int>(kPieces), placed.end), ShareOfMemory(placed.buffer),
-               kPieces, 1, steps.data());
-  }
+PriorityObserver::Pressure PriorityObserver::PressureOf(const PriorityState& state,
+                                                        const Sums& sums) const {
   constexpr double kShare = static_cast<double>(kPieces) / PriorityTables::kSpaceUnits;
   Pressure pressure;
-  float taken = 0;
-  int64_t space = 0, copies = 0;
+  int64_t taken = 0, space = 0, copies = 0;
   for (Pieces* pieces : {&pressure.taken, &pressure.wanted, &pressure.excess, &pressure.copies})
     pieces->before[0] = 0;
   for (size_t piece = 0; piece < kPieces; ++piece) {
     const auto add = [piece](Pieces& pieces, double amount) {
       pieces.before[piece + 1] = pieces.before[piece] + amount;
     };
-    taken += steps[piece];
+    taken += sums.pressure[piece];
     space += state.wanted_space().step(piece);
     copies += state.wanted_copies().step(piece);
-    const double taken_share = Clamped(taken), wanted_share = kShare * static_cast<double>(space);
+    const double taken_share = Clamped(ShareOfUnits(taken)),
+                 wanted_share = kShare * static_cast<double>(space);
     add(pressure.taken, taken_share);
     add(pressure.wanted, wanted_share);
     add(pressure.excess, std::max(0.0, taken_share + wanted_share - 1));
@@ -322,12 +308,11 @@ PriorityObserver::Slacks PriorityObserver::SlacksOf(const PriorityState& state) 
     Tick t = tables_.segment_begin[segment];
     int64_t left = 0;
     const auto least_until = [&](Tick until) {
-      int64_t least = std::numeric_limits<int64_t>::max();
-      for (; t < until; ++t) {
-        left += state.arrangement().idle_ps(t) - state.due_ps(t);
-        least = std::min(least, left);
-      }
-      return least;
+      if (t >= until) return std::numeric_limits<int64_t>::max();
+      const ChannelSlack::Stretch free = state.FreeOver(t, until);
+      t = until;
+      left += free.sum;
+      return left - free.sum + free.least;
     };
     // The least time left before each deadline, and from it on.
     std::array<int64_t, kMaxCandidates> before, behind;
@@ -423,76 +408,41 @@ void PriorityObserver::WriteRent(const PriorityState::Placing& placing, int64_t 
   row[ActionColumn("profit")] = scale::Profit(saved_ps, space + channel);
 }
 
-void PriorityObserver::WriteOccupancy(const Arrangement& arrangement, float* out) const {
+void PriorityObserver::WriteOccupancy(const Sums& sums, float* out) const {
   const int columns = options_.columns(), cells = options_.address_cells;
-  if (cells == 0) return;
-  std::fill(out, out + columns * cells, 0.0F);
-  const auto per_cell =
-      static_cast<float>(cells) / static_cast<float>(std::max<int64_t>(1, game_.usable_bytes()));
-  for (const PlannedResidence& placed : arrangement.placed()) {
-    const float low = static_cast<float>(placed.offset) * per_cell;
-    const float high = low + static_cast<float>(arrangement.size(placed)) * per_cell;
-    for (int cell = static_cast<int>(low); cell < cells && static_cast<float>(cell) < high;
-         ++cell) {
-      const float part =
-          std::min(high, static_cast<float>(cell + 1)) - std::max(low, static_cast<float>(cell));
-      AddStretch(PositionIn(columns, placed.begin), PositionIn(columns, placed.end), part, columns,
-                 cells, out + cell);
+  for (int cell = 0; cell < cells; ++cell) {
+    int64_t taken = 0;
+    for (int i = cell; i < columns * cells; i += cells) {
+      taken += sums.occupancy[i];
+      out[i] = Clamped(ShareOfUnits(taken));
     }
   }
-  for (int cell = 0; cell < cells; ++cell) SumUp(columns, cells, out + cell);
-  for (int i = 0; i < columns * cells; ++i) out[i] = Clamped(out[i]);
 }
 
-void PriorityObserver::WriteIdle(const PriorityState& state, float* out) const {
+void PriorityObserver::WriteIdle(const PriorityState& state, const Sums& sums, float* out) const {
   const int columns = options_.columns();
-  std::fill(out, out + columns * 2, 0.0F);
-  // Each tick's time is spread over the columns that it lies in.
-  const auto columns_f = static_cast<float>(columns);
-  const auto per_column = columns_f / static_cast<float>(std::max<int64_t>(1, game_.all_main_ps()));
-  for (Tick t = 0; t < game_.program().ticks(); ++t) {
-    const auto passes = static_cast<float>(tables_.arrangement.passes[t]) * per_column;
-    const float idle = static_cast<float>(state.arrangement().idle_ps(t)) * passes;
-    const float left = idle - static_cast<float>(state.due_ps(t)) * passes;
-    const float begin = PositionIn(columns, t), end = PositionIn(columns, t + 1);
-    int column = std::min(static_cast<int>(begin), columns - 1);
-    if (end <= static_cast<float>(column + 1) || column + 1 == columns) {
-      out[2 * column] += idle;
-      out[2 * column + 1] += left;
-      continue;
-    }
-    for (float from = begin; from < end && column < columns; ++column) {
-      const float to = std::min(end, static_cast<float>(column + 1));
-      const float part = (to - from) / (end - begin);
-      out[2 * column] += idle * part;
-      out[2 * column + 1] += left * part;
-      from = to;
-    }
+  absl::InlinedVector<double, 64> left(columns);  // of idle time, less what is due
+  for (const auto& [column, begin, end, share] : idle_ticks_) {
+    const int64_t free = state.FreePs(begin, end) * tables_.arrangement.passes[begin];
+    left[column] += share * static_cast<double>(free);
   }
-  for (int i = 0; i < columns * 2; ++i) out[i] = std::clamp(out[i], -1.0F, 1.0F);
-}
-
-void PriorityObserver::WriteDemand(const PriorityState& state, float* out) const {
-  const int columns = options_.columns();
-  std::fill(out, out + columns * 2, 0.0F);
-  for (const PlannedResidence& placed : state.arrangement().placed()) {
-    AddStretch(PositionIn(columns, placed.begin), PositionIn(columns, placed.end),
-               ShareOfMemory(placed.buffer), columns, 2, out);
-  }
-  for (int32_t r = state.candidates()[0]; r >= 0; r = state.NextOpen(r)) {
-    const Run& run = tables_.runs[r];
-    if (!run.placeable && !run.preloadable) continue;
-    const Tick begin = run.placeable ? run.planned.latest_fetch : 0;
-    const Tick end = run.placeable ? run.planned.end : run.preloaded.end;
-    AddStretch(PositionIn(columns, begin), PositionIn(columns, end), ShareOfMemory(run.buffer),
-               columns, 2, out + 1);
-  }
-  SumUp(columns, 2, out);
-  SumUp(columns, 2, out + 1);
+  const double per_column =
+      columns / static_cast<double>(std::max<int64_t>(1, game_.all_main_ps()));
   for (int column = 0; column < columns; ++column) {
-    out[2 * column] = Clamped(out[2 * column]);
-    const float wanted = std::max(0.0F, out[2 * column + 1]);
-    out[2 * column + 1] = wanted / (1.0F + wanted);
+    const double idle = left[column] + static_cast<double>(sums.due[column]);
+    out[2 * column] = std::clamp(static_cast<float>(idle * per_column), -1.0F, 1.0F);
+    out[2 * column + 1] = std::clamp(static_cast<float>(left[column] * per_column), -1.0F, 1.0F);
+  }
+}
+
+void PriorityObserver::WriteDemand(const Sums& sums, float* out) const {
+  int64_t taken = 0, wanted = 0;
+  for (int column = 0; column < options_.columns(); ++column) {
+    taken += sums.taken[column];
+    wanted += sums.wanted[column];
+    out[2 * column] = Clamped(ShareOfUnits(taken));
+    const float wish = std::max(0.0F, ShareOfUnits(wanted));
+    out[2 * column + 1] = wish / (1.0F + wish);
   }
 }
 

@@ -307,6 +307,11 @@ int64_t PriorityState::FreePs(Tick begin, Tick end) const {
                     [this](Tick t) { return arrangement_.idle_ps(t) - due_ps_[t]; });
 }
 
+ChannelSlack::Stretch PriorityState::FreeOver(Tick begin, Tick end) const {
+  return slack_.Over(tables_->segment_of[begin], begin, end,
+                     [this](Tick t) { return arrangement_.idle_ps(t) - due_ps_[t]; });
+}
+
 absl::StatusOr<int64_t> PriorityState::Apply(int action) {
   if (IsTerminal()) return absl::FailedPreconditionError("the game is over: no run is open");
   const int64_t before = latency_ps();
@@ -359,8 +364,6 @@ void PriorityState::Count(const PlannedResidence& placed, int sign) {
   if (const Tick tick = EvictionDueAt(placed); tick >= 0) due_ps_[tick] += copy_ps;
 }
 
-// The tick behind which the residence's eviction is due; -1: there is none, or it can wait,
-// because it has time beyond its segment.
 Tick PriorityState::EvictionDueAt(const PlannedResidence& placed) const {
   if (placed.eviction_deadline < 0 || placed.written >= game_->program().ticks()) return -1;
   const Tick end = tables_->segment_begin[tables_->segment_of[placed.written] + 1];

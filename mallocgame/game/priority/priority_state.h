@@ -105,6 +105,7 @@ class PriorityState final : public Position {
   };
   absl::Span<const Decided> decided() const { return decided_; }
   bool IsOpen(int32_t run) const { return open_[run / 64] >> run % 64 & 1; }
+  absl::Span<const uint64_t> open() const { return open_; }  // a bit for each run
   // The open run that is the next in importance behind `run`; -1: there is none.
   int32_t NextOpen(int32_t run) const;
   int num_open() const;
@@ -129,6 +130,8 @@ class PriorityState final : public Position {
   // The time that the instructions [begin, end) of one segment leave to copies, less what is due
   // behind them, in one pass.
   int64_t FreePs(Tick begin, Tick end) const;
+  // The same, of which there must be some, and the least of it until a tick among them.
+  ChannelSlack::Stretch FreeOver(Tick begin, Tick end) const;
   // Whether Early is another mode than Late.
   static bool HasEarly(const Run& run) {
     return run.placeable && (run.planned.earliest_fetch < run.planned.latest_fetch ||
@@ -139,6 +142,9 @@ class PriorityState final : public Position {
   static Tick DueAt(const PlannedResidence& planned) {
     return planned.need - (planned.earliest_fetch < planned.need ? 1 : 0);
   }
+  // The tick behind which a placed residence's eviction is due; -1: there is none, or it can wait,
+  // because it has time beyond its segment.
+  Tick EvictionDueAt(const PlannedResidence& placed) const;
 
  private:
   // The legality of a candidate's modes, worked out when it is asked for. It stays the same
@@ -158,7 +164,6 @@ class PriorityState final : public Position {
   void RemoveCandidate(int32_t run);
   void Forget(const PlannedResidence& placed);
   void Count(const PlannedResidence& placed, int sign);
-  Tick EvictionDueAt(const PlannedResidence& placed) const;
   int64_t ScheduledStall() const;
   int64_t KnownStallWith(int action) const;
   int64_t LatencyWith(int action, const Placing& placing) const;
