@@ -38,6 +38,7 @@ namespace {
 
 constexpr double kEnough = 0.3, kMost = 5;  // seconds of one measurement
 constexpr int kFew = 16;                    // so many, however long they take, up to kMost
+constexpr int kDecisions = 64;              // that are looked at, one after the other
 constexpr double kWarmUp = 1;               // seconds of trials before those that count
 constexpr double kTemperature = 1e-5;       // of annealing, as a share of the latency
 
@@ -65,12 +66,39 @@ void MeasureRepeated(const std::string& what, const std::function<void()>& run) 
   Print(what, used, count);
 }
 
+// A look after each of some decisions, which are then taken back: what that takes beside the same
+// without looks.
+void MeasureLooks(const std::string& what, const Observer& observer, const Intent& greedy,
+                  Position& position) {
+  std::vector<float> numbers(observer.size());
+  const int begin = position.num_decisions();
+  int64_t looks = 0;
+  const auto play = [&](bool looking) {
+    const double start = CpuSeconds();
+    while (position.num_decisions() < begin + kDecisions && !position.IsTerminal()) {
+      if (looking) observer.Write(position, numbers.data());
+      looks += looking;
+      position.Decide(greedy);
+    }
+    while (position.num_decisions() > begin) position.Undo();
+    return CpuSeconds() - start;
+  };
+  play(true);
+  double with = 0, without = 0;
+  for (looks = 0; with < kEnough || (looks < kFew && with < kMost);) {
+    with += play(true);
+    without += play(false);
+  }
+  Print(what, std::max(0.0, with - without), looks);
+}
+
 // Greedy's game, a decision of it, undo in its second half, clone and observation in its middle.
 void MeasureGame(const std::string& kind, const std::shared_ptr<const Game>& game) {
   const Intent greedy = game->OpenIntent();
   const auto position = game->NewInitialPosition();
   double playing = 0, undoing = 0;
   int64_t played = 0, undone = 0;
+  int longest = 0;
   while ((playing < kEnough || undoing < kEnough / 8) && playing < kMost) {
     const double start = CpuSeconds();
     double now = start;
@@ -87,21 +115,18 @@ void MeasureGame(const std::string& kind, const std::shared_ptr<const Game>& gam
     undone += decided - half;
     while (position->num_decisions() > 0) position->Undo();
     if (decided == 0) return;
+    longest = std::max(longest, decided);
   }
   Print("decision, " + kind, playing, played);
   Print("undo, " + kind, undoing, undone);
   const auto middle = game->NewInitialPosition();
-  const int64_t half = std::min<int64_t>(played, game->max_decisions()) / 2;
-  const double until = CpuSeconds() + kMost;
-  for (int64_t i = 0; i < half && !middle->IsTerminal() && CpuSeconds() < until; ++i)
-    middle->Decide(greedy);
+  while (middle->num_decisions() < longest / 2) middle->Decide(greedy);
   MeasureRepeated("clone, " + kind, [&] { middle->Clone(); });
   for (const bool compact : {false, true}) {
     const Observer observer =
         *Observer::Create(game, compact ? ObservationOptions::Compact() : ObservationOptions());
-    std::vector<float> numbers(observer.size());
-    MeasureRepeated((compact ? "compact observation, " : "observation, ") + kind,
-                    [&] { observer.Write(*middle, numbers.data()); });
+    MeasureLooks((compact ? "compact observation, " : "observation, ") + kind, observer, greedy,
+                 *middle);
   }
 }
 
