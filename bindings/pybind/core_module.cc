@@ -20,6 +20,7 @@ PYBIND11_MODULE(_core, module) {
   mallocgame::python::BindReplay(module);
   mallocgame::python::BindPjrt(module);
   mallocgame::python::BindOffsets(module);
+  mallocgame::python::BindBounds(module);
   mallocgame::python::BindObservation(module);
   mallocgame::python::BindVector(module);
   mallocgame::python::BindPlacement(module);

@@ -168,6 +168,7 @@ void BindObservation(pybind11::module_& module);
 void BindVector(pybind11::module_& module);
 void BindPlacement(pybind11::module_& module);
 void BindOffsets(pybind11::module_& module);
+void BindBounds(pybind11::module_& module);
 void BindSchedule(pybind11::class_<ProgramHandle, std::shared_ptr<ProgramHandle>>& program);
 void BindSearch(pybind11::module_& module);
 

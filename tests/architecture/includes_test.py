@@ -36,6 +36,7 @@ ALLOWED = {
 # Folders of solvers -> what they may include of `solvers` besides themselves. None knows the table
 # of solvers or the portfolio that runs them.
 SOLVERS = {
+    "lagrangian": {"bounds.h"},
     "styles": set(),
     "xla": set(),
     "playing": {"styles", "xla", "solver.h", "bounds.h", "budget.h"},

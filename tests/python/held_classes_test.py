@@ -46,10 +46,11 @@ MODULES = (
     "mallocgame.envs.sb3",
     "mallocgame.xla",
 )
-# RLlib makes and keeps its module itself, the compiler's process its PjrtCompiler, and an Emitter
-# its placements; the others are a protocol, and a part of environments.
+# RLlib makes and keeps its module itself, the compiler's process its PjrtCompiler, an Emitter its
+# placements, and bound() its ascent; the others are a protocol, and a part of environments.
 NOT_HELD = {
     "InstructionPlacement",
+    "LagrangianAscent",
     "MaskedModule",
     "Model",
     "Observations",

@@ -188,8 +188,8 @@ def add_bound(command: argparse.ArgumentParser) -> None:
         "--bound",
         choices=BOUNDS,
         default="no-contention",
-        help="the proven bound: no-contention takes no time, "
-        "lp and milp take up to a minute and need highspy",
+        help="the proven bound: no-contention takes no time, the others up to a minute; any-order, "
+        "lp and milp need highspy",
     )
 
 

@@ -148,7 +148,11 @@ def _solve(options: argparse.Namespace) -> int:
     if options.plot is not None:
         plots.check()
     with console.stopping() as stop, console.working(f"{options.solver} on {program.name}") as work:
-        least = mg.bounds.bound(program, options.bound, hardware)
+
+        def higher(seconds: float, value_ps: float) -> None:
+            work.tell(f"bound {value_ps / 1e6:,.1f} µs after {seconds:.1f} s")
+
+        least = mg.bounds.bound(program, options.bound, hardware, progress=higher)
         prices = prices_of(program, hardware, options)
         main_bytes = None if options.main_mib is None else options.main_mib << 20
         result = run_solver(

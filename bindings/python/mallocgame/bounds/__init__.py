@@ -5,7 +5,8 @@ bounds.bound(program, "lp")  # Bound(bound_ps=..., name='lp', status='optimal')
 """
 
 from mallocgame._core import Prices
-from mallocgame.bounds.bound import BOUNDS, Bound, bound
+from mallocgame.bounds.bound import BOUNDS, Bound, bound, verify
+from mallocgame.bounds.lagrangian import Certificate
 from mallocgame.bounds.shadow_prices import prices
 
-__all__ = ["BOUNDS", "Bound", "Prices", "bound", "prices"]
+__all__ = ["BOUNDS", "Bound", "Certificate", "Prices", "bound", "prices", "verify"]
