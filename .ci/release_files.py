@@ -39,6 +39,7 @@ LICENSE = "Apache-2.0"
 # that somebody reads its licence first.
 LICENSES = {
     "abseil": "Apache-2.0",
+    "jaxlib": "Apache-2.0",
     "libzstd": "BSD-3-Clause",
     "nlohmann-json3": "MIT",
     "protobuf": "BSD-3-Clause",
@@ -79,7 +80,8 @@ def python_part(name: str, folder: pathlib.Path | None = None) -> Part:
     """Returns the part that comes from a Python package, in `folder` if that is given."""
     found = importlib.metadata.distributions(name=name, path=[str(folder)] if folder else sys.path)
     distribution = next(iter(found))
-    licenses = [file for file in distribution.files or () if file.name == "LICENSE"]
+    named = {"LICENSE", "LICENSE.txt"}
+    licenses = [file for file in distribution.files or () if file.name in named]
     shortest = min(licenses, key=lambda file: len(file.parts))
     version = distribution.version.partition("+")[0]
     return Part(name, version, f"pkg:pypi/{name}@{version}", pathlib.Path(str(shortest.locate())))
@@ -190,7 +192,7 @@ def parts_of(names: list[str]) -> list[Part]:
     if AGENTS_BUILD in names:
         parts.append(python_part("torch", _TORCH))
     else:
-        parts.append(debian_part("nlohmann-json3-dev"))
+        parts += [debian_part("nlohmann-json3-dev"), python_part("jaxlib")]
     # auditwheel puts eight digits of a hash behind the name of a library.
     libraries = [
         f"*/{re.sub(r'-[0-9a-f]{8}(?=[.]so)', '', name.rpartition('/')[2])}"

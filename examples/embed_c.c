@@ -1,5 +1,5 @@
-/* mallocGame in a C program: loads a program file, plays the time game greedily, and writes the game
- * as a log that `mallocgame view` opens.
+/* mallocGame in a C program: loads a program file, plays the time game greedily, and writes the
+ * game as a log that `mallocgame view` opens.
  *
  *     cc embed_c.c -lmallocgame_c && ./a.out resnet50_b1.tpu_v4i.mgp greedy.mgr
  */

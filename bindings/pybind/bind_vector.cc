@@ -15,6 +15,7 @@
 #include "bindings/pybind/observation_settings.h"
 #include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
+#include "bindings/pybind/xla.h"
 #include "mallocgame/base/home_process.h"
 #include "mallocgame/vector/vector_env.h"
 
@@ -201,7 +202,7 @@ class EnvironmentBatch {
   // Only who asks for a fork gets one, while no thread steps the other.
   // NOLINTBEGIN(google-explicit-constructor,bugprone-copy-constructor-mutates-argument)
   explicit EnvironmentBatch(const EnvironmentBatch& other)
-      : handles_(other.handles_), batch_(other.Alone([&] { return other.batch_->Clone(); })) {}
+      : handles_(other.handles_), batch_(other.Clone()) {}
   // NOLINTEND(google-explicit-constructor,bugprone-copy-constructor-mutates-argument)
   EnvironmentBatch& operator=(const EnvironmentBatch&) = delete;
   ~EnvironmentBatch() {
@@ -211,6 +212,10 @@ class EnvironmentBatch {
     if (!turn_->home.IsThisOne()) {
       [[maybe_unused]] const auto* const left = turn_.release();
     }
+  }
+
+  std::unique_ptr<VectorEnv> Clone() const {
+    return Alone([&] { return batch_->Clone(); });
   }
 
   void Reset(const std::optional<Seeds>& seeds, const py::object& which,
@@ -381,6 +386,9 @@ void BindVector(py::module_& module) {
       .def(
           "fork", [](const EnvironmentBatch& b) { return std::make_unique<EnvironmentBatch>(b); },
           "Another one, which goes on from here and shares the games.")
+      .def(
+          "xla", [](const EnvironmentBatch& b) { return MakeXlaEnvironments(b.Clone()); },
+          "A fork that XLA steps, an XlaEnvironments. InvalidInputError: the build had no jaxlib.")
       .def(py::init<const GameHandles&, int, const ObservationSettings&, const std::string&, bool,
                     int>(),
            py::arg("games"), py::arg("num_envs"), py::arg("settings"), py::arg("autoreset_mode"),

@@ -25,4 +25,5 @@ PYBIND11_MODULE(_core, module) {
   mallocgame::python::BindVector(module);
   mallocgame::python::BindPlacement(module);
   mallocgame::python::BindSearch(module);
+  mallocgame::python::BindXla(module);
 }

@@ -171,6 +171,7 @@ void BindOffsets(pybind11::module_& module);
 void BindBounds(pybind11::module_& module);
 void BindSchedule(pybind11::class_<ProgramHandle, std::shared_ptr<ProgramHandle>>& program);
 void BindSearch(pybind11::module_& module);
+void BindXla(pybind11::module_& module);
 
 }  // namespace mallocgame::python
 

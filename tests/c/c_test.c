@@ -232,7 +232,8 @@ static void use_wrongly(mg_handle program, const char* path) {
   float numbers[4096];
   OK(mg_game_create(program, "priority", NULL, NULL, 0, &other));
   OK(mg_observer_create(other, &MG_OBSERVATION_COMPACT, &observer));
-  REFUSED(mg_observer_write(observer, position, numbers, 4096), MG_INVALID_ARGUMENT, "another game");
+  REFUSED(mg_observer_write(observer, position, numbers, 4096), MG_INVALID_ARGUMENT,
+          "another game");
   mg_envs_options options = {0, 0, 1, MG_OBSERVATION_COMPACT};
   const mg_handle games[] = {game, other};
   REFUSED(mg_envs_create(games, 2, 4, &options, &none), MG_INVALID_ARGUMENT, "");
@@ -269,7 +270,8 @@ typedef struct {
 static void* work(void* given) {
   worker* my = given;
   for (int i = 0; i < 20000; ++i) {
-    const int code = i % 2 ? mg_position_undo(my->position) : mg_position_apply(my->position, 0, NULL);
+    const int code =
+        i % 2 ? mg_position_undo(my->position) : mg_position_apply(my->position, 0, NULL);
     if (code == MG_UNAVAILABLE) {
       CHECK(strstr(mg_last_error(), "another thread is using handle") != NULL);
       ++my->refused;

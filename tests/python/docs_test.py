@@ -32,6 +32,7 @@ NEEDS = {
     "benchmarks.md": ("matplotlib",),
     "bounds.md": ("highspy",),
     "egrl.md": ("torch",),
+    "embed.md": ("gymnasium", "jax"),
     "muzero.md": ("torch",),
     "index.md": ("gymnasium",),
     "observations.md": ("highspy",),

@@ -33,7 +33,16 @@ def run(name: str, *arguments: str, folder: pathlib.Path) -> str:
 def test_short(path):
     lines = path.read_text().splitlines()
     assert len(lines) < 200
-    assert lines[0].startswith(('"""', "// ", "#!"))  # says what it is
+    assert lines[0].startswith(('"""', "// ", "/* ", "#!"))  # says what it is
+
+
+@pytest.mark.full
+def test_jax_ppo(tmp_path):
+    pytest.importorskip("jax")
+    output = run("jax_ppo.py", "wavernn_64steps_b8.tpu_v4i", "20", folder=tmp_path)
+    means = [float(found) for found in re.findall(r"mean return ([-\d.]+)", output)]
+    assert len(means) == 10 and means[-1] > means[0]
+    assert float(output.split("greedily: ")[1]) > means[0]
 
 
 @pytest.mark.full

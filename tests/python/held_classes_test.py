@@ -287,6 +287,9 @@ def that_refuse() -> dict:
         _core.EnvironmentBatch([one], 1, {}, "NextStep", False, 1): "VectorEnv",
         object.__new__(imported("mallocgame.xla").emitting.Emitter): "make another of its capture",
     }
+    if hasattr(_core, "XlaEnvironments"):  # A build beside a jaxlib has it.
+        batch = _core.EnvironmentBatch([one], 1, {}, "NextStep", False, 1)
+        refusing |= {batch.xla(): "VectorEnv"}
     if imported("mallocgame._agents") is not None:
         muzero, egrl = trainers()
         module = imported("mallocgame._agents")

@@ -58,8 +58,8 @@ class Observations:
             }
         )
 
-    def of(self, rows: np.ndarray) -> Any:
-        """The observations in the last axis of `rows`: the same memory, split into its parts."""
+    def of(self, rows: Any) -> Any:
+        """The observations in the last axis of an array: the same memory, split into its parts."""
         if self._parts is None:
             return rows
         lead = rows.shape[:-1]

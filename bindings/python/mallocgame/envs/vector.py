@@ -7,7 +7,7 @@ import copy
 import os
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Discrete, MultiDiscrete
@@ -24,6 +24,9 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.games import GameOptions
 from mallocgame.playables import Playable, played
 from mallocgame.plots.position import picture
+
+if TYPE_CHECKING:
+    from mallocgame.envs.xla import XlaEnv
 
 # What VectorEnv._begin makes.
 _MADE = {
@@ -341,6 +344,23 @@ class VectorEnv(GymnasiumVectorEnv):
         return tuple(
             state.to_string() if self.render_mode == "ansi" else picture(state) for state in states
         )
+
+    def xla(self) -> "XlaEnv":
+        """Returns (handle, reset, step) for JAX: a fork of these environments inside XLA.
+
+        It goes on from where these are, and these stay where they are (mallocgame.envs.xla).
+        InvalidInputError: rewards are scores, JAX is not installed, or this build had no jaxlib.
+        """
+        if self._scores is not None:
+            raise InvalidInputError("reward: found 'score', allowed with xla(): 'saved'")
+        environments = self._batch.xla()
+        try:
+            from mallocgame.envs.xla import xla_env
+        except ModuleNotFoundError as error:
+            if error.name != "jax":
+                raise
+            raise InvalidInputError("xla: JAX isn't installed: pip install jax") from error
+        return xla_env(environments, self.num_envs, self._num_actions, self._layout)
 
     def action_masks(self) -> np.ndarray:
         """bool [num_envs, num_actions]: what is legal now."""
