@@ -44,7 +44,8 @@ _registered: list[str] = []
 def _register() -> None:
     """Tells XLA the custom calls, once in a process."""
     if not _registered:
-        jax.ffi.register_ffi_type("mallocgame_environments", _core.xla_type(), platform="cpu")
+        kept: Any = _core.xla_type()
+        jax.ffi.register_ffi_type("mallocgame_environments", kept, platform="cpu")
         for name, target in _core.xla_targets().items():
             jax.ffi.register_ffi_target(name, target, platform="cpu")
             _registered.append(name)
