@@ -44,6 +44,8 @@ _registered: list[str] = []
 def _register() -> None:
     """Tells XLA the custom calls, once in a process."""
     if not _registered:
+        # A client that comes later would be told the calls before the type, which XLA refuses.
+        jax.devices("cpu")
         kept: Any = _core.xla_type()
         jax.ffi.register_ffi_type("mallocgame_environments", kept, platform="cpu")
         for name, target in _core.xla_targets().items():
@@ -74,30 +76,36 @@ def xla_env(environments: Any, num_envs: int, actions: int, layout: Observations
         return handle, (layout.of(rows), {"action_mask": masks})
 
     def step(handle: jax.Array, action: jax.Array) -> Any:
-        chosen = jnp.asarray(action)
+        chosen = _array(action)
         if chosen.shape != (num_envs,) or not jnp.issubdtype(chosen.dtype, jnp.integer):
             raise InvalidInputError(
                 f"action: found {chosen.dtype} of shape {chosen.shape}, allowed: integers of shape "
                 f"({num_envs},)"
             )
         handle, rows, masks, rewards, terminated = steps(
-            handle, chosen.astype(jnp.int32), environments=number
+            handle, chosen.astype(np.int32), environments=number
         )
-        truncated = jnp.zeros_like(terminated)
+        truncated = terminated & False
         info = {"action_mask": masks}
         return handle, (layout.of(rows), rewards, terminated, truncated, info)
 
     # The functions have no other use of the environments than to keep them.
     reset.environments = step.environments = environments  # type: ignore[attr-defined]
-    return XlaEnv(jnp.asarray(numbers), reset, step)
+    # What takes a handle that is bound to the CPU runs there.
+    return XlaEnv(jax.device_put(numbers, jax.devices("cpu")[0]), reset, step)
 
 
-def _seed(seed: Any) -> jax.Array:
-    if isinstance(seed, int | np.integer) and not 0 <= seed < 2**32:
-        raise InvalidInputError(f"seed: found {seed}, allowed: 0 to {2**32 - 1}")
-    array = jnp.asarray(seed, jnp.uint32 if isinstance(seed, int) else None)
-    if array.shape != () or not jnp.issubdtype(array.dtype, jnp.integer):
+def _array(given: Any) -> Any:
+    """An array of JAX as it is, and what else there is as one of NumPy, which is on no device."""
+    return given if isinstance(given, jax.Array) else np.asarray(given)
+
+
+def _seed(seed: Any) -> Any:
+    found = _array(seed)
+    if found.shape != () or not jnp.issubdtype(found.dtype, jnp.integer):
         raise InvalidInputError(
-            f"seed: found {array.dtype} of shape {array.shape}, allowed: one integer"
+            f"seed: found {found.dtype} of shape {found.shape}, allowed: one integer"
         )
-    return array.astype(jnp.uint32)[None]
+    if isinstance(found, np.ndarray) and not 0 <= found < 2**32:
+        raise InvalidInputError(f"seed: found {found}, allowed: 0 to {2**32 - 1}")
+    return found.astype(np.uint32)[None]

@@ -1,0 +1,199 @@
+// mallocGame with libtorch: trains a network on 64 environments that are stepped together, and then
+// has the tree search play with it, which asks it about the positions of all its trees at a time.
+//
+//     embed_torch resnet50_b1.tpu_v4i.mgp [UPDATES]
+//
+// It prints mean returns. Beside mallocgame::io and mallocgame::mcts it links libtorch.
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "agents/mcts/game_model.h"
+#include "agents/mcts/search.h"
+#include "mallocgame/game/observation.h"
+#include "mallocgame/game/time/time_game.h"
+#include "mallocgame/replay/files.h"
+#include "mallocgame/replay/program_file.h"
+#include "mallocgame/vector/vector_env.h"
+
+namespace mg = mallocgame;
+
+constexpr int kEnvironments = 64, kSteps = 32;
+
+// A policy and a value of observations, which end with the mask of legal actions.
+struct NetworkImpl : torch::nn::Module {
+  NetworkImpl(int inputs, int num_actions)
+      : body(register_module("body", torch::nn::Linear(inputs, 128))),
+        policy(register_module("policy", torch::nn::Linear(128, num_actions))),
+        value(register_module("value", torch::nn::Linear(128, 1))) {}
+
+  // Log-probabilities [rows, actions] and values [rows].
+  std::pair<torch::Tensor, torch::Tensor> forward(const torch::Tensor& rows) {
+    const torch::Tensor hidden = torch::tanh(body(rows));
+    const int64_t num_actions = policy->options.out_features();
+    const torch::Tensor legal = rows.narrow(1, rows.size(1) - num_actions, num_actions) > 0;
+    const torch::Tensor logits = policy(hidden).masked_fill(~legal, -1e9);
+    return {torch::log_softmax(logits, 1), value(hidden).squeeze(1)};
+  }
+
+  torch::nn::Linear body, policy, value;
+};
+TORCH_MODULE(Network);
+
+// Actor-critic: each update plays kSteps steps everywhere and learns from what followed.
+absl::Status Train(const std::shared_ptr<const mg::Game>& game, Network& network, int updates) {
+  const auto games = mg::GameList::Create({game}, mg::ObservationOptions::Compact());
+  if (!games.ok()) return games.status();
+  mg::VectorEnvOptions options;
+  options.autoreset = mg::Autoreset::kSameStep;
+  const auto envs = mg::VectorEnv::Create(*games, kEnvironments, options);
+  if (!envs.ok()) return envs.status();
+  const int64_t size = (*games)->observation_size(), actions = (*games)->num_actions();
+
+  // The environments write where the network reads: row t of the tensors is step t.
+  const torch::Tensor observations = torch::zeros({kSteps + 1, kEnvironments, size});
+  const torch::Tensor rewards = torch::zeros({kSteps, kEnvironments}, torch::kDouble);
+  const torch::Tensor ends = torch::zeros({kSteps, kEnvironments}, torch::kBool);
+  const torch::Tensor chosen = torch::zeros({kSteps, kEnvironments}, torch::kLong);
+  const torch::Tensor last = torch::zeros({kEnvironments, size});
+  std::vector<int8_t> masks(kEnvironments * actions), last_masks(masks.size());
+  std::vector<int64_t> latency_ps(kEnvironments);
+  const auto buffers = [&](int64_t row, int64_t step) {
+    mg::StepBuffers out;
+    out.observations = observations[row].data_ptr<float>();
+    out.masks = masks.data();
+    out.rewards = rewards[step].data_ptr<double>();
+    out.terminated = ends[step].data_ptr<bool>();
+    out.latency_ps = latency_ps.data();
+    out.final_observations = last.data_ptr<float>();
+    out.final_masks = last_masks.data();
+    return out;
+  };
+
+  torch::optim::Adam optimizer(network->parameters(), torch::optim::AdamOptions(3e-3));
+  absl::Status status = (*envs)->Reset({}, {}, buffers(kSteps, 0));
+  torch::Tensor so_far = torch::zeros({kEnvironments}, torch::kDouble);
+  for (int update = 0; update < updates && status.ok(); ++update) {
+    observations[0].copy_(observations[kSteps]);
+    double total = 0;
+    double finished = 0;
+    for (int64_t t = 0; t < kSteps && status.ok(); ++t) {
+      const torch::NoGradGuard no_gradients;
+      const torch::Tensor logs = network->forward(observations[t]).first;
+      chosen[t].copy_(torch::multinomial(logs.exp(), 1).squeeze(1));
+      status = (*envs)->Step({chosen[t].data_ptr<int64_t>(), kEnvironments}, buffers(t + 1, t));
+      so_far += rewards[t];
+      total += so_far.masked_select(ends[t]).sum().item<double>();
+      finished += ends[t].sum().item<double>();
+      so_far.masked_fill_(ends[t], 0);
+    }
+
+    const auto [logs, values] = network->forward(observations.view({-1, size}));
+    const torch::Tensor baseline = values.view({kSteps + 1, kEnvironments});
+    torch::Tensor target = baseline[kSteps].detach();
+    std::vector<torch::Tensor> targets(kSteps);
+    for (int t = kSteps - 1; t >= 0; --t) {
+      target = rewards[t].to(torch::kFloat) + target.masked_fill(ends[t], 0);
+      targets[t] = target;
+    }
+    const torch::Tensor advantage = torch::stack(targets) - baseline.narrow(0, 0, kSteps);
+    const torch::Tensor taken = logs.narrow(0, 0, kSteps * kEnvironments)
+                                    .gather(1, chosen.view({-1, 1}))
+                                    .view({kSteps, kEnvironments});
+    const torch::Tensor entropy = -(logs.exp() * logs.clamp_min(-20)).sum(1).mean();
+    const torch::Tensor loss =
+        -(taken * advantage.detach()).mean() + advantage.square().mean() - 0.003 * entropy;
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+    if (finished > 0 && update % std::max(1, updates / 5) == 0)
+      std::cout << "update " << update << ": mean return " << total / finished << "\n";
+  }
+  return status;
+}
+
+// Tells the search what the network says of a batch of positions.
+class NetworkEvaluator final : public mg::mcts::Evaluator {
+ public:
+  NetworkEvaluator(const mg::Observer& observer, Network network)
+      : observer_(observer), network_(std::move(network)) {}
+
+  void Begin(int rows) override { rows_ = torch::zeros({rows, observer_.size()}); }
+  void Look(int row, int /*root*/, mg::Position& position) override {
+    observer_.Write(position, rows_[row].data_ptr<float>());
+  }
+  absl::Status Finish(absl::Span<float> logits, absl::Span<float> values) override {
+    const torch::NoGradGuard no_gradients;
+    const auto [logs, value] = network_->forward(rows_);
+    std::copy_n(logs.contiguous().data_ptr<float>(), logits.size(), logits.begin());
+    std::copy_n(value.contiguous().data_ptr<float>(), values.size(), values.begin());
+    return absl::OkStatus();
+  }
+
+ private:
+  const mg::Observer& observer_;
+  Network network_;
+  torch::Tensor rows_;
+};
+
+// The return of a game in which the search plays with so many simulations for each decision.
+absl::StatusOr<double> PlayBySearch(const std::shared_ptr<const mg::Game>& game,
+                                    mg::mcts::Evaluator& evaluator, int simulations) {
+  std::vector<std::unique_ptr<mg::Position>> starts;
+  starts.push_back(game->NewInitialPosition());
+  auto model = mg::mcts::GameModel::Create(std::move(starts), &evaluator);
+  if (!model.ok()) return model.status();
+  mg::mcts::SearchOptions options;
+  options.simulations = simulations;
+  options.leaves = 8;  // evaluated together
+  const auto rule = mg::mcts::MakeGumbel({.noise_scale = 0});
+  if (!rule.ok()) return rule.status();
+  const auto search = mg::mcts::Search::Create(options, *rule, 1, game->num_actions());
+  if (!search.ok()) return search.status();
+  while (!(*model)->position(0).IsTerminal()) {
+    if (const absl::Status status = (*search)->Run(**model, 0); !status.ok()) return status;
+    std::unique_ptr<mg::Position> next = (*model)->position(0).Clone();
+    if (const auto saved_ps = next->Apply((*search)->action(0)); !saved_ps.ok())
+      return saved_ps.status();
+    (*model)->SetPosition(0, std::move(next));
+    (*search)->Forget(0);
+  }
+  return 1 - static_cast<double>((*model)->position(0).latency_ps()) /
+                 static_cast<double>(game->all_main_ps());
+}
+
+absl::Status Run(const std::string& path, int updates) {
+  const auto bytes = mg::ReadFile(path);
+  if (!bytes.ok()) return bytes.status();
+  const auto file = mg::ParseProgramFile(*bytes);
+  if (!file.ok()) return file.status();
+  const auto game = mg::Game::Create(file->program, file->hardware, mg::TimeGameOptions());
+  if (!game.ok()) return game.status();
+  const auto observer = mg::Observer::Create(*game, mg::ObservationOptions::Compact());
+  if (!observer.ok()) return observer.status();
+  torch::manual_seed(0);
+  torch::set_num_threads(1);
+  Network network(observer->size(), (*game)->num_actions());
+  if (const absl::Status status = Train(*game, network, updates); !status.ok()) return status;
+  NetworkEvaluator evaluator(*observer, network);
+  for (const int simulations : {0, 64}) {
+    const auto found = PlayBySearch(*game, evaluator, simulations);
+    if (!found.ok()) return found.status();
+    std::cout << simulations << " simulations: return " << *found << "\n";
+  }
+  return absl::OkStatus();
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2 && argc != 3) return std::cerr << "usage: embed_torch PROGRAM.mgp [UPDATES]\n", 2;
+  const absl::Status status = Run(argv[1], argc == 3 ? std::atoi(argv[2]) : 100);
+  if (!status.ok()) std::cerr << "embed_torch: " << status.ToString() << "\n";
+  return status.ok() ? 0 : 2;
+}
