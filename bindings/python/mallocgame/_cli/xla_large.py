@@ -59,6 +59,6 @@ def _made(name: str, options: argparse.Namespace, work: console.Work) -> Row:
         work.tell(f"{name}: {said}")
 
     memory = int(options.memory_gib * 2**30)
-    with Compiler(target_of(name), options.compile_seconds, memory, cache=None) as compiler:
+    with Compiler(target_of(name), options.compile_seconds, memory) as compiler:
         program = make(name, compiler, tell)
     return {"program": name, "accesses": program.counts["accesses"]}
