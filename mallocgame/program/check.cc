@@ -1,5 +1,5 @@
-// Checks the invariants of ProgramData in four groups: the structure of the time axis, instructions
-// and their accesses, buffers over time, and costs.
+// Checks the invariants of ProgramData in groups: the structure of the time axis, instructions and
+// their accesses, buffers over time, dependences; and costs (check_costs.h).
 #include "mallocgame/program/check.h"
 
 #include <algorithm>
@@ -10,26 +10,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/program/check_costs.h"
 
 namespace mallocgame {
 namespace {
 
-// Limits that no real program comes near. They keep the sums and products of what passes inside 64
-// bits, and the simulator's work finite, as it plays each loop body twice.
-constexpr int64_t kMaxCount = 1 << 26;
-constexpr int64_t kMaxBytes = int64_t{1} << 48;
-constexpr int64_t kMaxWork = int64_t{1} << 60;  // flops, cycles
 constexpr int kMaxLoopDepth = 8;
 constexpr size_t kMaxRegionDepth = 64;
 constexpr int kMaxAccesses = 64;  // of one instruction: a placement is a 64-bit mask
-constexpr size_t kMaxArrays = 64;
-
-template <class... Parts>
-absl::Status Broken(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("program: ", parts...));
-}
-
-bool Within(int64_t value, int64_t least, int64_t most) { return value >= least && value <= most; }
 
 bool IsLoopRegion(const Region& region) {
   return region.kind == RegionKind::kLoopCondition || region.kind == RegionKind::kLoopBody;
@@ -47,7 +35,7 @@ class Checker {
     MG_RETURN_IF_ERROR(CheckBuffers());
     MG_RETURN_IF_ERROR(CheckLoopEntries());
     MG_RETURN_IF_ERROR(CheckHeld());
-    MG_RETURN_IF_ERROR(CheckCosts());
+    MG_RETURN_IF_ERROR(CheckCosts(data_));
     MG_RETURN_IF_ERROR(CheckDependences());
     return CheckMainUses();
   }
@@ -56,27 +44,27 @@ class Checker {
   int64_t ticks() const { return static_cast<int64_t>(data_.instructions.size()); }
   const Region& region(int32_t index) const { return data_.regions[index]; }
   const Instruction& instruction(int64_t tick) const { return data_.instructions[tick]; }
-  std::string At(int64_t tick) const {
-    return absl::StrCat("tick ", tick, " ('", instruction(tick).name, "'): ");
-  }
+  std::string At(int64_t tick) const { return AtTick(data_, tick); }
 
   bool NeverRuns(int64_t tick) const { return region(instruction(tick).region).trips == 0; }
 
   absl::Status CheckCounts() const {
     const auto check = [](const char* what, size_t count, size_t least) {
-      if (count >= least && count <= static_cast<size_t>(kMaxCount)) return absl::OkStatus();
-      return Broken(count, " ", what, ", allowed are ", least, " to ", kMaxCount);
+      if (count >= least && count <= static_cast<size_t>(kMaxProgramCount)) return absl::OkStatus();
+      return BrokenProgram(count, " ", what, ", allowed are ", least, " to ", kMaxProgramCount);
     };
     MG_RETURN_IF_ERROR(check("instructions", data_.instructions.size(), 1));
     MG_RETURN_IF_ERROR(check("regions", data_.regions.size(), 1));
     MG_RETURN_IF_ERROR(check("loops", data_.loops.size(), 0));
     MG_RETURN_IF_ERROR(check("buffers", data_.buffers.size(), 0));
     MG_RETURN_IF_ERROR(check("accesses", data_.accesses.size(), 0));
-    if (!Within(data_.argument_bytes, 0, kMaxBytes)) {
-      return Broken("argument_bytes is ", data_.argument_bytes, ", allowed are 0 to ", kMaxBytes);
+    if (!InRange(data_.argument_bytes, 0, kMaxProgramBytes)) {
+      return BrokenProgram("argument_bytes is ", data_.argument_bytes, ", allowed are 0 to ",
+                           kMaxProgramBytes);
     }
-    if (!Within(data_.window_bytes, 0, kMaxBytes)) {
-      return Broken("window_bytes is ", data_.window_bytes, ", allowed are 0 to ", kMaxBytes);
+    if (!InRange(data_.window_bytes, 0, kMaxProgramBytes)) {
+      return BrokenProgram("window_bytes is ", data_.window_bytes, ", allowed are 0 to ",
+                           kMaxProgramBytes);
     }
     return absl::OkStatus();
   }
@@ -85,22 +73,22 @@ class Checker {
     const Region& r = region(index);
     const auto where = [index] { return absl::StrCat("region ", index, ": "); };
     if (r.begin < 0 || r.begin >= r.end || r.end > ticks()) {
-      return Broken(where(), "ticks [", r.begin, ", ", r.end, ") are no interval inside [0, ",
-                    ticks(), ")");
+      return BrokenProgram(where(), "ticks [", r.begin, ", ", r.end,
+                           ") are no interval inside [0, ", ticks(), ")");
     }
     if ((r.kind == RegionKind::kEntry) != (index == 0))
-      return Broken(where(), "the entry is region 0, and only that");
+      return BrokenProgram(where(), "the entry is region 0, and only that");
     if (index == 0 && (r.parent != -1 || r.trips != 1 || r.begin != 0 || r.end != ticks())) {
-      return Broken(where(), "the entry must hold all ticks, run once and have no parent");
+      return BrokenProgram(where(), "the entry must hold all ticks, run once and have no parent");
     }
-    if (index > 0 && (!Within(r.parent, 0, static_cast<int64_t>(data_.regions.size()) - 1) ||
+    if (index > 0 && (!InRange(r.parent, 0, static_cast<int64_t>(data_.regions.size()) - 1) ||
                       r.parent == index)) {
-      return Broken(where(), "parent ", r.parent, " is no other region");
+      return BrokenProgram(where(), "parent ", r.parent, " is no other region");
     }
-    if (IsLoopRegion(r) ? !Within(r.loop, 0, static_cast<int64_t>(data_.loops.size()) - 1)
+    if (IsLoopRegion(r) ? !InRange(r.loop, 0, static_cast<int64_t>(data_.loops.size()) - 1)
                         : r.loop != -1) {
-      return Broken(where(), "loop ", r.loop, " does not fit its kind, there are ",
-                    data_.loops.size(), " loops");
+      return BrokenProgram(where(), "loop ", r.loop, " does not fit its kind, there are ",
+                           data_.loops.size(), " loops");
     }
     return absl::OkStatus();
   }
@@ -127,11 +115,11 @@ class Checker {
         MG_RETURN_IF_ERROR(CheckNesting(order[next], open.empty() ? -1 : open.back()));
         open.push_back(order[next]);
         if (open.size() > kMaxRegionDepth)
-          return Broken(At(tick), "regions nest deeper than ", kMaxRegionDepth);
+          return BrokenProgram(At(tick), "regions nest deeper than ", kMaxRegionDepth);
       }
       if (instruction(tick).region != open.back()) {
-        return Broken(At(tick), "region ", instruction(tick).region,
-                      ", the innermost around it is ", open.back());
+        return BrokenProgram(At(tick), "region ", instruction(tick).region,
+                             ", the innermost around it is ", open.back());
       }
     }
     return absl::OkStatus();
@@ -140,29 +128,31 @@ class Checker {
   absl::Status CheckNesting(int32_t index, int32_t around) {
     const Region& r = region(index);
     if (r.parent != around)
-      return Broken("region ", index, ": parent ", r.parent, ", the innermost around it is ",
-                    around);
+      return BrokenProgram("region ", index, ": parent ", r.parent, ", the innermost around it is ",
+                           around);
     if (around < 0) return absl::OkStatus();
     const Region& parent = region(around);
     // The while, conditional or call that runs a region comes after the region, in its parent.
     if (r.end >= parent.end)
-      return Broken("region ", index, " ends at ", r.end, ", not before its parent ", around);
+      return BrokenProgram("region ", index, " ends at ", r.end, ", not before its parent ",
+                           around);
     int64_t trips = parent.trips;
     loop_depth_[index] = loop_depth_[around];
     innermost_loop_[index] = IsLoopRegion(r) ? r.loop : innermost_loop_[around];
     if (IsLoopRegion(r)) {
       if (++loop_depth_[index] > kMaxLoopDepth) {
-        return Broken("region ", index, ": loops nest deeper than ", kMaxLoopDepth);
+        return BrokenProgram("region ", index, ": loops nest deeper than ", kMaxLoopDepth);
       }
       const Loop& loop = data_.loops[r.loop];
-      if (!Within(loop.trips, 0, kMaxTrips) || (trips > 0 && loop.trips > kMaxTrips / trips)) {
-        return Broken("loop ", r.loop, ": ", loop.trips, " trips within ", trips,
-                      ", allowed are 0 to ", kMaxTrips, " in all");
+      if (!InRange(loop.trips, 0, kMaxTrips) || (trips > 0 && loop.trips > kMaxTrips / trips)) {
+        return BrokenProgram("loop ", r.loop, ": ", loop.trips, " trips within ", trips,
+                             ", allowed are 0 to ", kMaxTrips, " in all");
       }
       trips *= loop.trips;
     }
     if (r.trips != trips)
-      return Broken("region ", index, ": trips ", r.trips, ", its loops multiply to ", trips);
+      return BrokenProgram("region ", index, ": trips ", r.trips, ", its loops multiply to ",
+                           trips);
     return absl::OkStatus();
   }
 
@@ -173,13 +163,15 @@ class Checker {
       if (!IsLoopRegion(r)) continue;
       int32_t& slot = (r.kind == RegionKind::kLoopCondition ? condition : body)[r.loop];
       if (slot >= 0)
-        return Broken("loop ", r.loop, ": regions ", slot, " and ", i, " are both of one kind");
+        return BrokenProgram("loop ", r.loop, ": regions ", slot, " and ", i,
+                             " are both of one kind");
       slot = static_cast<int32_t>(i);
     }
     int64_t ends = 0;
     for (const Instruction& i : data_.instructions) ends += i.kind != InstructionKind::kOrdinary;
     if (ends != 2 * static_cast<int64_t>(data_.loops.size())) {
-      return Broken(ends, " ticks of kind loop entry or exit, but ", data_.loops.size(), " loops");
+      return BrokenProgram(ends, " ticks of kind loop entry or exit, but ", data_.loops.size(),
+                           " loops");
     }
     for (size_t i = 0; i < data_.loops.size(); ++i)
       MG_RETURN_IF_ERROR(CheckLoop(i, condition[i], body[i]));
@@ -192,24 +184,25 @@ class Checker {
     const Loop& loop = data_.loops[index];
     const auto where = [index] { return absl::StrCat("loop ", index, ": "); };
     if (loop.entry < 0 || loop.entry >= loop.exit || loop.exit >= ticks()) {
-      return Broken(where(), "entry ", loop.entry, " and exit ", loop.exit,
-                    " are not ticks in that order");
+      return BrokenProgram(where(), "entry ", loop.entry, " and exit ", loop.exit,
+                           " are not ticks in that order");
     }
     if (instruction(loop.entry).kind != InstructionKind::kLoopEntry ||
         instruction(loop.exit).kind != InstructionKind::kLoopExit) {
-      return Broken(where(), "ticks ", loop.entry, " and ", loop.exit,
-                    " are not of kind loop entry and loop exit");
+      return BrokenProgram(where(), "ticks ", loop.entry, " and ", loop.exit,
+                           " are not of kind loop entry and loop exit");
     }
-    if (condition < 0 || body < 0) return Broken(where(), "it has no condition or no body region");
+    if (condition < 0 || body < 0)
+      return BrokenProgram(where(), "it has no condition or no body region");
     const int32_t around = instruction(loop.entry).region;
     if (instruction(loop.exit).region != around || region(condition).parent != around ||
         region(body).parent != around) {
-      return Broken(where(), "entry, exit, condition and body are not in the same region");
+      return BrokenProgram(where(), "entry, exit, condition and body are not in the same region");
     }
     if (region(condition).begin != loop.entry + 1 || region(condition).end != region(body).begin ||
         region(body).end != loop.exit) {
-      return Broken(where(), "condition and body are not the ticks [", loop.entry + 1, ", ",
-                    loop.exit, ")");
+      return BrokenProgram(where(), "condition and body are not the ticks [", loop.entry + 1, ", ",
+                           loop.exit, ")");
     }
     return absl::OkStatus();
   }
@@ -219,25 +212,26 @@ class Checker {
     int32_t time = 0;
     for (Tick tick = 0; tick < ticks(); ++tick) {
       const Instruction& i = instruction(tick);
-      if (!Within(static_cast<int64_t>(i.kind), 0, 2)) return Broken(At(tick), "kind is not known");
+      if (!InRange(static_cast<int64_t>(i.kind), 0, 2))
+        return BrokenProgram(At(tick), "kind is not known");
       if (i.logical_time != time)
-        return Broken(At(tick), "logical_time ", i.logical_time, ", it must be ", time);
+        return BrokenProgram(At(tick), "logical_time ", i.logical_time, ", it must be ", time);
       time += i.kind != InstructionKind::kLoopEntry;
-      if (!Within(i.reserved_bytes, 0, kMaxBytes))
-        return Broken(At(tick), "reserved_bytes ", i.reserved_bytes);
-      if (i.first_access != first || !Within(i.access_count, 0, kMaxAccesses) ||
+      if (!InRange(i.reserved_bytes, 0, kMaxProgramBytes))
+        return BrokenProgram(At(tick), "reserved_bytes ", i.reserved_bytes);
+      if (i.first_access != first || !InRange(i.access_count, 0, kMaxAccesses) ||
           first + i.access_count > static_cast<int64_t>(data_.accesses.size())) {
-        return Broken(At(tick), "accesses ", i.first_access, " + ", i.access_count,
-                      ", they must start at ", first, ", be at most ", kMaxAccesses,
-                      ", and there are ", data_.accesses.size());
+        return BrokenProgram(At(tick), "accesses ", i.first_access, " + ", i.access_count,
+                             ", they must start at ", first, ", be at most ", kMaxAccesses,
+                             ", and there are ", data_.accesses.size());
       }
       if (NeverRuns(tick) && i.access_count > 0)
-        return Broken(At(tick), i.access_count, " accesses, but its loop has no trips");
+        return BrokenProgram(At(tick), i.access_count, " accesses, but its loop has no trips");
       MG_RETURN_IF_ERROR(CheckAccesses(tick));
       first += i.access_count;
     }
     if (first != static_cast<int64_t>(data_.accesses.size())) {
-      return Broken(data_.accesses.size(), " accesses, but the instructions have ", first);
+      return BrokenProgram(data_.accesses.size(), " accesses, but the instructions have ", first);
     }
     return absl::OkStatus();
   }
@@ -247,37 +241,38 @@ class Checker {
     const Access* const begin = data_.accesses.data() + i.first_access;
     std::vector<int32_t> seen;
     for (const Access* a = begin; a != begin + i.access_count; ++a) {
-      if (a->tick != tick) return Broken(At(tick), "one of its accesses has tick ", a->tick);
-      if (!Within(a->buffer.value, 0, static_cast<int64_t>(data_.buffers.size()) - 1)) {
-        return Broken(At(tick), "it accesses buffer ", a->buffer.value, " of ",
-                      data_.buffers.size());
+      if (a->tick != tick) return BrokenProgram(At(tick), "one of its accesses has tick ", a->tick);
+      if (!InRange(a->buffer.value, 0, static_cast<int64_t>(data_.buffers.size()) - 1)) {
+        return BrokenProgram(At(tick), "it accesses buffer ", a->buffer.value, " of ",
+                             data_.buffers.size());
       }
       if (!data_.buffers[a->buffer.index()].eligible) {
-        return Broken(At(tick), "it accesses buffer '", data_.buffers[a->buffer.index()].name,
-                      "', not eligible");
+        return BrokenProgram(At(tick), "it accesses buffer '",
+                             data_.buffers[a->buffer.index()].name, "', not eligible");
       }
-      if (!Within(static_cast<int64_t>(a->kind), 0, 3) ||
+      if (!InRange(static_cast<int64_t>(a->kind), 0, 3) ||
           (a->kind == AccessKind::kLoopEntry) != (i.kind == InstructionKind::kLoopEntry)) {
-        return Broken(At(tick), "an access of a kind that does not fit the instruction");
+        return BrokenProgram(At(tick), "an access of a kind that does not fit the instruction");
       }
       if (a != begin && (a->kind < a[-1].kind ||
                          (a->kind == AccessKind::kLoopEntry && a->buffer <= a[-1].buffer))) {
-        return Broken(At(tick), "its accesses are not sorted");
+        return BrokenProgram(At(tick), "its accesses are not sorted");
       }
-      if (!Within(static_cast<int64_t>(a->pin), 0, static_cast<int64_t>(Pin::kFast)))
-        return Broken(At(tick), "an access is pinned to a memory that is not known");
+      if (!InRange(static_cast<int64_t>(a->pin), 0, static_cast<int64_t>(Pin::kFast)))
+        return BrokenProgram(At(tick), "an access is pinned to a memory that is not known");
       seen.push_back(a->buffer.value);
     }
     std::sort(seen.begin(), seen.end());
     if (const auto twice = std::adjacent_find(seen.begin(), seen.end()); twice != seen.end()) {
-      return Broken(At(tick), "two accesses of buffer '", data_.buffers[*twice].name, "'");
+      return BrokenProgram(At(tick), "two accesses of buffer '", data_.buffers[*twice].name, "'");
     }
     if (i.results_in_main && i.kind != InstructionKind::kOrdinary)
-      return Broken(At(tick), "the tick of a loop makes no results, in main memory or elsewhere");
+      return BrokenProgram(At(tick),
+                           "the tick of a loop makes no results, in main memory or elsewhere");
     if (i.plain_copy &&
         (i.kind != InstructionKind::kOrdinary || i.access_count != 2 ||
          begin[0].kind != AccessKind::kRead || begin[1].kind != AccessKind::kWrite)) {
-      return Broken(At(tick), "a plain copy must read one buffer and write another");
+      return BrokenProgram(At(tick), "a plain copy must read one buffer and write another");
     }
     return absl::OkStatus();
   }
@@ -288,27 +283,27 @@ class Checker {
       const Buffer& b = data_.buffers[a.buffer.index()];
       if (!accessed[a.buffer.index()] && b.origin == BufferOrigin::kInstruction &&
           a.kind != AccessKind::kWrite) {
-        return Broken(At(a.tick), "buffer '", b.name,
-                      "' is not a write's, though an instruction defines it");
+        return BrokenProgram(At(a.tick), "buffer '", b.name,
+                             "' is not a write's, though an instruction defines it");
       }
       accessed[a.buffer.index()] = true;
     }
     for (size_t i = 0; i < data_.buffers.size(); ++i) {
       const Buffer& b = data_.buffers[i];
-      if (!Within(b.unit_bytes, 0, b.size_bytes) ||
+      if (!InRange(b.unit_bytes, 0, b.size_bytes) ||
           (b.unit_bytes != 0 && b.size_bytes % b.unit_bytes != 0)) {
-        return Broken("buffer ", i, " ('", b.name, "'): unit_bytes ", b.unit_bytes,
-                      ", which is no part of its ", b.size_bytes, " bytes");
+        return BrokenProgram("buffer ", i, " ('", b.name, "'): unit_bytes ", b.unit_bytes,
+                             ", which is no part of its ", b.size_bytes, " bytes");
       }
-      if (!Within(b.size_bytes, 1, kMaxBytes)) {
-        return Broken("buffer ", i, " ('", b.name, "'): size_bytes ", b.size_bytes,
-                      ", allowed are 1 to ", kMaxBytes);
+      if (!InRange(b.size_bytes, 1, kMaxProgramBytes)) {
+        return BrokenProgram("buffer ", i, " ('", b.name, "'): size_bytes ", b.size_bytes,
+                             ", allowed are 1 to ", kMaxProgramBytes);
       }
-      if (!Within(static_cast<int64_t>(b.origin), 0, 3))
-        return Broken("buffer ", i, ": origin is not known");
+      if (!InRange(static_cast<int64_t>(b.origin), 0, 3))
+        return BrokenProgram("buffer ", i, ": origin is not known");
       if (b.eligible != b.ineligible_because.empty()) {
-        return Broken("buffer ", i, " ('", b.name,
-                      "'): a buffer that is not eligible must say why, an eligible one not");
+        return BrokenProgram("buffer ", i, " ('", b.name,
+                             "'): a buffer that is not eligible must say why, an eligible one not");
       }
     }
     return absl::OkStatus();
@@ -352,9 +347,9 @@ class Checker {
         const auto it = std::lower_bound(begin, end, a.buffer,
                                          [](const Access& x, BufferId y) { return x.buffer < y; });
         if (it == end || it->buffer != a.buffer) {
-          return Broken(At(a.tick), "buffer '", data_.buffers[a.buffer.index()].name,
-                        "' lives outside the loop '", entry.name,
-                        "' too, which has no loop-entry access of it");
+          return BrokenProgram(At(a.tick), "buffer '", data_.buffers[a.buffer.index()].name,
+                               "' lives outside the loop '", entry.name,
+                               "' too, which has no loop-entry access of it");
         }
         const size_t index = it - data_.accesses.begin();
         used[index] = true;
@@ -365,8 +360,9 @@ class Checker {
       const Access& a = data_.accesses[i];
       if (a.kind == AccessKind::kLoopEntry ? !used[i] || written[i] != a.writes_in_loop
                                            : a.writes_in_loop) {
-        return Broken(At(a.tick), "the access of buffer '", data_.buffers[a.buffer.index()].name,
-                      "' is of no use in the loop, or writes_in_loop is wrong");
+        return BrokenProgram(At(a.tick), "the access of buffer '",
+                             data_.buffers[a.buffer.index()].name,
+                             "' is of no use in the loop, or writes_in_loop is wrong");
       }
     }
     return absl::OkStatus();
@@ -380,84 +376,20 @@ class Checker {
       if (a.held_until == 0) continue;
       const std::string& name = data_.buffers[a.buffer.index()].name;
       if (a.kind == AccessKind::kLoopEntry ||
-          !Within(a.held_until, a.tick + 2, static_cast<int64_t>(data_.instructions.size()))) {
-        return Broken(At(a.tick), "held_until of buffer '", name, "' is ", a.held_until,
-                      "; allowed are 0 and what follows the next tick");
+          !InRange(a.held_until, a.tick + 2, static_cast<int64_t>(data_.instructions.size()))) {
+        return BrokenProgram(At(a.tick), "held_until of buffer '", name, "' is ", a.held_until,
+                             "; allowed are 0 and what follows the next tick");
       }
       if (a.tick < until[a.buffer.index()])
-        return Broken(At(a.tick), "two transfers hold buffer '", name, "'");
+        return BrokenProgram(At(a.tick), "two transfers hold buffer '", name, "'");
       until[a.buffer.index()] = a.held_until;
       const Instruction& last = instruction(a.held_until - 1);
       const auto begin = data_.accesses.begin() + last.first_access;
       if (last.region != instruction(a.tick).region ||
           std::none_of(begin, begin + last.access_count,
                        [&a](const Access& other) { return other.buffer == a.buffer; })) {
-        return Broken(At(a.tick), "buffer '", name, "' is held until tick ", a.held_until,
-                      ", which follows no access of it in the same region");
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckCosts() const {
-    const CostData& cost = data_.cost;
-    if (!Within(static_cast<int64_t>(cost.kind), 0, 2))
-      return Broken("the kind of the cost model is not known");
-    if (cost.instructions.size() != data_.instructions.size()) {
-      return Broken(cost.instructions.size(), " costs for ", data_.instructions.size(),
-                    " instructions");
-    }
-    for (size_t p = 0; p < cost.pools.size(); ++p) {
-      const std::vector<CostRow>& rows = cost.pools[p].rows;
-      if (rows.empty()) return Broken("cost pool ", p, " has no rows");
-      if (!Within(static_cast<int64_t>(cost.pools[p].work), 0, 5) ||
-          !Within(cost.pools[p].element_bits, 0, 128)) {
-        return Broken("cost pool ", p, ": its class of work or the bits of its elements");
-      }
-      for (size_t r = 0; r < rows.size(); ++r) {
-        if (!Within(rows[r].cycles, 0, kMaxWork)) {
-          return Broken("cost pool ", p, " row ", r, ": ", rows[r].cycles, " cycles");
-        }
-        const auto placement = [&rows](size_t i) {
-          return std::pair(rows[i].operands, rows[i].outputs);
-        };
-        if (r > 0 && placement(r - 1) >= placement(r)) {
-          return Broken("cost pool ", p, " row ", r, ": rows are not sorted and distinct");
-        }
-      }
-    }
-    for (Tick tick = 0; tick < ticks(); ++tick) {
-      const InstructionCost& c = cost.instructions[tick];
-      if (instruction(tick).kind == InstructionKind::kLoopEntry && c != InstructionCost())
-        return Broken(At(tick), "a loop's entry has a cost");
-      if (NeverRuns(tick) && c != InstructionCost())
-        return Broken(At(tick), "a cost, but its loop has no trips");
-      if (!Within(c.pool, -1, static_cast<int64_t>(cost.pools.size()) - 1)) {
-        return Broken(At(tick), "cost pool ", c.pool, " of ", cost.pools.size());
-      }
-      if (!Within(c.unpriced_bytes, 0, kMaxBytes) || !Within(c.flops, 0, kMaxWork) ||
-          !Within(c.transcendentals, 0, kMaxWork) || !Within(c.link_ps, 0, kMaxWork)) {
-        return Broken(At(tick), "unpriced bytes, flops, transcendentals or link time out of range");
-      }
-      if (c.kernel && (c.pool >= 0 || c.unpriced_bytes != 0)) {
-        return Broken(At(tick), "a kernel with cost pool ", c.pool, " and ", c.unpriced_bytes,
-                      " unpriced bytes");
-      }
-      MG_RETURN_IF_ERROR(CheckArrays(tick, "operands", c.operands));
-      MG_RETURN_IF_ERROR(CheckArrays(tick, "outputs", c.outputs));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckArrays(Tick tick, const char* what,
-                           const std::vector<CostArray>& arrays) const {
-    if (arrays.size() > kMaxArrays)
-      return Broken(At(tick), arrays.size(), " ", what, ", at most ", kMaxArrays);
-    for (const CostArray& a : arrays) {
-      if (!Within(a.size_bytes, 0, kMaxBytes) || !Within(a.accessed_bytes, 0, kMaxBytes) ||
-          !Within(a.slot, -1, instruction(tick).access_count - 1)) {
-        return Broken(At(tick), what, " with ", a.size_bytes, " bytes, ", a.accessed_bytes,
-                      " accessed, in slot ", a.slot);
+        return BrokenProgram(At(a.tick), "buffer '", name, "' is held until tick ", a.held_until,
+                             ", which follows no access of it in the same region");
       }
     }
     return absl::OkStatus();
@@ -466,23 +398,24 @@ class Checker {
   absl::Status CheckDependences() const {
     const std::vector<Dependence>& all = data_.dependences;
     if (!data_.has_dependences && !all.empty())
-      return Broken(all.size(), " dependences, though they are said not to be known");
+      return BrokenProgram(all.size(), " dependences, though they are said not to be known");
     for (size_t i = 0; i < all.size(); ++i) {
       const auto where = [&] { return absl::StrCat("dependence ", i, ": "); };
       const auto& [before, after] = all[i];
       if (before < 0 || before >= after || after >= ticks()) {
-        return Broken(where(), "ticks ", before, " and ", after, " of ", ticks(),
-                      " are not in that order");
+        return BrokenProgram(where(), "ticks ", before, " and ", after, " of ", ticks(),
+                             " are not in that order");
       }
       if (instruction(before).region != instruction(after).region) {
-        return Broken(where(), "'", instruction(before).name, "' and '", instruction(after).name,
-                      "' are not in the same region");
+        return BrokenProgram(where(), "'", instruction(before).name, "' and '",
+                             instruction(after).name, "' are not in the same region");
       }
       for (const Tick tick : {before, after}) {
         if (instruction(tick).kind == InstructionKind::kLoopEntry)
-          return Broken(where(), "tick ", tick, " is a loop's entry; its exit stands for the loop");
+          return BrokenProgram(where(), "tick ", tick,
+                               " is a loop's entry; its exit stands for the loop");
       }
-      if (i > 0 && all[i - 1] >= all[i]) return Broken(where(), "not sorted and distinct");
+      if (i > 0 && all[i - 1] >= all[i]) return BrokenProgram(where(), "not sorted and distinct");
     }
     return absl::OkStatus();
   }
@@ -490,19 +423,19 @@ class Checker {
   absl::Status CheckMainUses() const {
     for (size_t i = 0; i < data_.main_uses.size(); ++i) {
       const MainUse& use = data_.main_uses[i];
-      if (!Within(use.tick, 0, ticks() - 1) ||
-          !Within(use.buffer.value, 0, static_cast<int64_t>(data_.buffers.size()) - 1)) {
-        return Broken("main use ", i, ": tick ", use.tick, " of ", ticks(), ", buffer ",
-                      use.buffer.value, " of ", data_.buffers.size());
+      if (!InRange(use.tick, 0, ticks() - 1) ||
+          !InRange(use.buffer.value, 0, static_cast<int64_t>(data_.buffers.size()) - 1)) {
+        return BrokenProgram("main use ", i, ": tick ", use.tick, " of ", ticks(), ", buffer ",
+                             use.buffer.value, " of ", data_.buffers.size());
       }
       if (data_.buffers[use.buffer.index()].eligible) {
-        return Broken("main use ", i, ": buffer '", data_.buffers[use.buffer.index()].name,
-                      "' is eligible, so accesses say what uses it");
+        return BrokenProgram("main use ", i, ": buffer '", data_.buffers[use.buffer.index()].name,
+                             "' is eligible, so accesses say what uses it");
       }
       if (i == 0) continue;
       const MainUse& last = data_.main_uses[i - 1];
       if (std::pair(last.tick, last.buffer) >= std::pair(use.tick, use.buffer))
-        return Broken("main use ", i, ": not sorted and distinct");
+        return BrokenProgram("main use ", i, ": not sorted and distinct");
     }
     return absl::OkStatus();
   }
