@@ -9,6 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "mallocgame/game/feature_scale.h"
+#include "mallocgame/game/priority/priority_features.h"
 #include "mallocgame/game/tables.h"
 
 namespace mallocgame {
@@ -22,101 +23,6 @@ using scale::Share;
 using scale::Ticks;
 using scale::Time;
 
-// The four kinds of accesses stand in the order of AccessKind; what changes during a game comes
-// last.
-constexpr Feature kCandidateFeatures[] = {
-    {"present", "1; 0 if there is no such run, and then all else is 0"},
-    {"reads", "log2(1 + its accesses that read the buffer) / 16"},
-    {"updates", "log2(1 + its accesses that update the buffer in place) / 16"},
-    {"writes", "log2(1 + its accesses that write the buffer) / 16"},
-    {"loop_entries", "log2(1 + its accesses that are entries of loops that carry the buffer) / 16"},
-    {"share", "size of the buffer / capacity of fast memory"},
-    {"bytes", "bytes(size of the buffer)"},
-    {"copy_time", "time(one transfer of the buffer)"},
-    {"trips", "log2(how often its first access runs) / 16"},
-    {"saving", "time(an estimate of what fast memory saves, alone)"},
-    {"saving_per_copy", "s / (|s| + c), where s is the saving and c one transfer"},
-    {"rank", "its place among all runs of the game by importance, from 0 for the first to 1"},
-    {"begin", "share of the all-main time that lies before its first access"},
-    {"end", "share of the all-main time that lies before the end of its residence"},
-    {"held", "time(all-main time from its first access to the end of its residence)"},
-    {"ticks", "ticks(from its first access to the end of its residence)"},
-    {"late_lead", "ticks(from the begin of Late's residence to the first tick that needs it)"},
-    {"early_lead", "ticks(from the begin of Early's residence to the first tick that needs it)"},
-    {"early_stay", "ticks(by which Early's residence ends later, for the eviction)"},
-    {"fetched", "1 if a prefetch fills its residence, unless that is preloaded"},
-    {"eviction", "1 if its residence is evicted"},
-    {"replaces", "1 if its prefetch takes the place of a plain copy"},
-    {"placeable", "1 if some valid plan serves it by one residence"},
-    {"preloadable", "1 if its residence may be filled before the program starts"},
-    {"splits", "1 if it can be split"},
-    {"free", "0: a column that is kept free, so that observations keep their size"},
-    {"is_output", "1 if the buffer's last value must be in main memory at the end"},
-    {"accesses_before", "log2(1 + accesses of the buffer before it) / 16"},
-    {"accesses_after", "log2(1 + accesses of the buffer after it) / 16"},
-    {"fast_before", "1 if the access of the buffer before it is served from fast memory"},
-    {"fast_after", "1 if the access of the buffer after it is served from fast memory"},
-};
-
-constexpr Feature kActionFeatures[] = {
-    {"legal", "1; 0 if the action is illegal, and then all else is 0"},
-    {"places", "1 if it places a residence; else what follows is 0"},
-    {"saved",
-     "time(what the action saves, all trips, less the stalls as far as they are known), which is "
-     "its reward, but at the end of the game, where the other stalls show"},
-    {"saved_share", "s / (|s| + m / 256), where s is that time and m the all-main latency"},
-    {"space",
-     "log2(1 + 2^32 x) / 32, where x is the residence's share of all bytes of fast memory over all "
-     "of the all-main time"},
-    {"saved_per_space", "y / (y + 1), where y is saved / the all-main latency / x, at least 0"},
-    {"lead", "ticks(from the residence's begin to the first tick that needs it)"},
-    {"copies", "time(its prefetch and its eviction, all trips)"},
-    {"slack",
-     "x / (x + c), where c is its prefetch and x the time that the channel has left for it, before "
-     "it is needed, without delaying others: below 1/2 the program stalls; 1 without a prefetch"},
-    {"full", "the mean share of fast memory that is taken while it lies there"},
-    {"demand",
-     "x / (x + 1), where x is the mean share of fast memory that open runs, its own too, wish for "
-     "while it lies there"},
-    {"excess",
-     "x / (x + 1), where x is the mean of the part above 1 of what is taken and wished for "
-     "together"},
-    {"contention",
-     "x / (x + y), where x is the time of the prefetches that open runs, its own too, wish for "
-     "between the residence's begin and the first tick that needs it, and y the idle time there, "
-     "less the copies that are due; 0 without a prefetch"},
-    {"space_rent", "time(the price of the bytes and ticks that it takes); 0 if prices are unknown"},
-    {"channel_rent", "time(the price of its copies); 0 if prices are unknown"},
-    {"profit",
-     "(s - r) / (|s| + r), where s is what the action saves and r the sum of both rents; 0 if "
-     "prices are unknown"},
-};
-
-constexpr Feature kScalarFeatures[] = {
-    {"progress", "decisions made / the most there can be"},
-    {"return", "1 - latency so far / all-main latency"},
-    {"stalled", "stalls so far / all-main latency"},
-    {"taken", "the mean share of fast memory that is taken over the all-main time"},
-    {"residences", "log2(1 + residences placed) / 16"},
-    {"open", "log2(1 + open runs) / 16"},
-    {"rank", "the place of the first candidate among all runs of the game; 1 if there is none"},
-    {"preloads_left", "share of the preloads that are left"},
-    {"capacity", "bytes(capacity of fast memory)"},
-    {"runs", "log2(1 + runs of the game) / 16"},
-    {"all_main", "time(all-main latency)"},
-    {"priced", "1 if prices are known"},
-};
-
-consteval size_t CandidateColumn(std::string_view name) {
-  return ColumnOf(kCandidateFeatures, name);
-}
-consteval size_t ActionColumn(std::string_view name) { return ColumnOf(kActionFeatures, name); }
-consteval size_t ScalarColumn(std::string_view name) { return ColumnOf(kScalarFeatures, name); }
-static_assert(ActionColumn("legal") == kLegalColumn);
-constexpr int kCandidateColumns = std::size(kCandidateFeatures);
-constexpr int kActionColumns = std::size(kActionFeatures);
-constexpr int kScalarColumns = std::size(kScalarFeatures);
-
 float ShareOfUnits(int64_t units) {
   return static_cast<float>(static_cast<double>(units) / PriorityObserver::kUnits);
 }
@@ -127,17 +33,17 @@ float Clamped(float share) { return std::clamp(share, 0.0F, 1.0F); }
 }  // namespace
 
 absl::Span<const Feature> CandidateFeatures() { return kCandidateFeatures; }
-absl::Span<const Feature> PriorityActionFeatures() { return kActionFeatures; }
-absl::Span<const Feature> PriorityScalarFeatures() { return kScalarFeatures; }
+absl::Span<const Feature> PriorityActionFeatures() { return kPriorityActionFeatures; }
+absl::Span<const Feature> PriorityScalarFeatures() { return kPriorityScalarFeatures; }
 
 std::vector<ObservationPart> PriorityGameOptions::Layout(const ObservationOptions& options) const {
   std::vector<ObservationPart> layout;
   AddPart("candidates", {candidates + options.neighbours}, kCandidateFeatures, &layout);
-  AddPart("actions", {num_actions()}, kActionFeatures, &layout);
+  AddPart("actions", {num_actions()}, kPriorityActionFeatures, &layout);
   AddPart("occupancy", {options.columns(), options.address_cells}, {}, &layout);
   AddPart("idle", {options.columns(), 2}, {}, &layout);
   AddPart("demand", {options.columns(), 2}, {}, &layout);
-  AddPart("scalars", {}, kScalarFeatures, &layout);
+  AddPart("scalars", {}, kPriorityScalarFeatures, &layout);
   AddPart("action_mask", {num_actions()}, {}, &layout);
   return layout;
 }
@@ -213,7 +119,7 @@ void PriorityObserver::Write(const Position& position, int left_out, float* out)
   WriteCandidates(state, out);
   out += (game_.options().candidates + options_.neighbours) * kCandidateColumns + left_out;
   WriteActions(state, legal, pressure, out);
-  out += actions * kActionColumns;
+  out += actions * kPriorityActionColumns;
   if (columns > 0) {
     WriteOccupancy(sums, out);
     out += columns * options_.address_cells;
@@ -223,7 +129,7 @@ void PriorityObserver::Write(const Position& position, int left_out, float* out)
     out += columns * 2;
   }
   WriteScalars(state, pressure, out);
-  out += kScalarColumns;
+  out += kPriorityScalarColumns;
   for (int a = 0; a < actions; ++a) out[a] = legal.Has(a) ? 1.0F : 0.0F;
 }
 
@@ -334,7 +240,7 @@ PriorityObserver::Slacks PriorityObserver::SlacksOf(const PriorityState& state) 
 
 void PriorityObserver::WriteActions(const PriorityState& state, const ActionSet& legal,
                                     const Pressure& pressure, float* out) const {
-  std::fill(out, out + game_.num_actions() * kActionColumns, 0.0F);
+  std::fill(out, out + game_.num_actions() * kPriorityActionColumns, 0.0F);
   const Slacks slacks = SlacksOf(state);
   int64_t saved = 0;
   for (const int action : legal) {
@@ -343,8 +249,8 @@ void PriorityObserver::WriteActions(const PriorityState& state, const ActionSet&
     // Without exact stalls Early saves what Late saves, which is the action before it.
     if (mode != Mode::kEarly || !legal.Has(action - 1) || game_.options().exact_stalls)
       saved = state.SavingOf(action);
-    float* row = out + action * kActionColumns;
-    row[ActionColumn("legal")] = 1.0F;
+    float* row = out + action * kPriorityActionColumns;
+    row[PriorityActionColumn("legal")] = 1.0F;
     if (mode == Mode::kSkip || mode == Mode::kSplit) continue;
     const PriorityState::Placing placing = state.PlacingOf(candidate, mode);
     WriteResidence(placing, saved, slacks[candidate], row);
@@ -362,14 +268,15 @@ void PriorityObserver::WriteResidence(const PriorityState::Placing& placing, int
   const double share = static_cast<double>(saved_ps) / all_main;
   const int64_t copy_ps = game_.tables().buffers[planned.buffer].copy_ps;
   const int copies = static_cast<int>(planned.fetched) + (planned.eviction_deadline >= 0 ? 1 : 0);
-  row[ActionColumn("places")] = 1.0F;
-  row[ActionColumn("saved")] = Time(saved_ps);
-  row[ActionColumn("saved_share")] = Ratio(saved_ps, game_.all_main_ps() / 256);
-  row[ActionColumn("space")] = scale::Space(space);
-  row[ActionColumn("saved_per_space")] = Part(share, space);
-  row[ActionColumn("lead")] = Ticks(planned.need - placing.begin);
-  row[ActionColumn("copies")] = Time(copies * copy_ps * tables_.arrangement.passes[planned.need]);
-  row[ActionColumn("slack")] = planned.fetched ? Ratio(slack, copy_ps) : 1.0F;
+  row[PriorityActionColumn("places")] = 1.0F;
+  row[PriorityActionColumn("saved")] = Time(saved_ps);
+  row[PriorityActionColumn("saved_share")] = Ratio(saved_ps, game_.all_main_ps() / 256);
+  row[PriorityActionColumn("space")] = scale::Space(space);
+  row[PriorityActionColumn("saved_per_space")] = Part(share, space);
+  row[PriorityActionColumn("lead")] = Ticks(planned.need - placing.begin);
+  row[PriorityActionColumn("copies")] =
+      Time(copies * copy_ps * tables_.arrangement.passes[planned.need]);
+  row[PriorityActionColumn("slack")] = planned.fetched ? Ratio(slack, copy_ps) : 1.0F;
 }
 
 void PriorityObserver::WritePressure(const PriorityState& state,
@@ -380,16 +287,17 @@ void PriorityObserver::WritePressure(const PriorityState& state,
   const double length =
       static_cast<double>(kPieces) * (position_[planned.end] - position_[placing.begin]);
   if (length > 0) {
-    row[ActionColumn("full")] =
+    row[PriorityActionColumn("full")] =
         std::min(1.0F, static_cast<float>(Between(pressure.taken, begin, end) / length));
-    row[ActionColumn("demand")] = Part(Between(pressure.wanted, begin, end), length);
-    row[ActionColumn("excess")] = Part(Between(pressure.excess, begin, end), length);
+    row[PriorityActionColumn("demand")] = Part(Between(pressure.wanted, begin, end), length);
+    row[PriorityActionColumn("excess")] = Part(Between(pressure.excess, begin, end), length);
   }
   if (!planned.fetched) return;
   const int64_t free =
       state.FreePs(placing.begin, planned.need) * tables_.arrangement.passes[planned.need];
   const double copies = Between(pressure.copies, begin, Place(position_[planned.need]));
-  row[ActionColumn("contention")] = Part(copies, static_cast<double>(std::max<int64_t>(0, free)));
+  row[PriorityActionColumn("contention")] =
+      Part(copies, static_cast<double>(std::max<int64_t>(0, free)));
 }
 
 void PriorityObserver::WriteRent(const PriorityState::Placing& placing, int64_t saved_ps,
@@ -403,9 +311,9 @@ void PriorityObserver::WriteRent(const PriorityState::Placing& placing, int64_t 
                                std::max(planned.written, planned.eviction_deadline));
   }
   const double space = prices_->OfSpace(buffer.size_bytes, placing.begin, planned.end);
-  row[ActionColumn("space_rent")] = scale::Price(space);
-  row[ActionColumn("channel_rent")] = scale::Price(channel);
-  row[ActionColumn("profit")] = scale::Profit(saved_ps, space + channel);
+  row[PriorityActionColumn("space_rent")] = scale::Price(space);
+  row[PriorityActionColumn("channel_rent")] = scale::Price(channel);
+  row[PriorityActionColumn("profit")] = scale::Profit(saved_ps, space + channel);
 }
 
 void PriorityObserver::WriteOccupancy(const Sums& sums, float* out) const {
@@ -452,21 +360,21 @@ void PriorityObserver::WriteScalars(const PriorityState& state, const Pressure& 
   const int64_t all_main_ps = game_.all_main_ps();
   const auto runs = static_cast<int64_t>(tables_.runs.size());
   const int32_t first = state.candidates()[0];
-  out[ScalarColumn("progress")] = Share(state.num_decisions(), game_.max_decisions());
-  out[ScalarColumn("return")] = Share(all_main_ps - state.latency_ps(), all_main_ps);
-  out[ScalarColumn("stalled")] = Share(state.stall_ps(), all_main_ps);
-  out[ScalarColumn("taken")] =
+  out[PriorityScalarColumn("progress")] = Share(state.num_decisions(), game_.max_decisions());
+  out[PriorityScalarColumn("return")] = Share(all_main_ps - state.latency_ps(), all_main_ps);
+  out[PriorityScalarColumn("stalled")] = Share(state.stall_ps(), all_main_ps);
+  out[PriorityScalarColumn("taken")] =
       static_cast<float>(pressure.taken.before[kPieces] / static_cast<double>(kPieces));
-  out[ScalarColumn("residences")] =
+  out[PriorityScalarColumn("residences")] =
       Count(static_cast<int64_t>(state.arrangement().placed().size()) + 1);
-  out[ScalarColumn("open")] = Count(state.num_open() + 1);
-  out[ScalarColumn("rank")] = first < 0 ? 1.0F : Share(first, runs);
-  out[ScalarColumn("preloads_left")] =
+  out[PriorityScalarColumn("open")] = Count(state.num_open() + 1);
+  out[PriorityScalarColumn("rank")] = first < 0 ? 1.0F : Share(first, runs);
+  out[PriorityScalarColumn("preloads_left")] =
       Share(hardware.max_preloads - state.arrangement().preloads(), hardware.max_preloads);
-  out[ScalarColumn("capacity")] = Bytes(game_.usable_bytes());
-  out[ScalarColumn("runs")] = Count(runs + 1);
-  out[ScalarColumn("all_main")] = Time(all_main_ps);
-  out[ScalarColumn("priced")] = prices_ != nullptr;
+  out[PriorityScalarColumn("capacity")] = Bytes(game_.usable_bytes());
+  out[PriorityScalarColumn("runs")] = Count(runs + 1);
+  out[PriorityScalarColumn("all_main")] = Time(all_main_ps);
+  out[PriorityScalarColumn("priced")] = prices_ != nullptr;
 }
 
 }  // namespace mallocgame
