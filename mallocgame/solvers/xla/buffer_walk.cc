@@ -287,7 +287,7 @@ bool XlaBufferWalk::Eviction(Tick latest) {
   }
   // XLA's copy may end inside a loop that it doesn't begin in, and holds its bytes until then. In a
   // plan, and in the program, it is done where the loop begins.
-  const Tick window_end = WindowEndFrom(begin, end);
+  const Tick window_end = tables_.picker.WindowEndFrom(begin, end);
   const bool ends_in_loop =
       window_end < end && window_end > begin && region(RegionAt(window_end)).loop >= 0;
   if (!ends_in_loop) end = window_end;
@@ -487,18 +487,6 @@ bool XlaBufferWalk::StayIsLegal(Tick begin, Tick end) const {
     if (region(g).loop >= 0 && end < tables_.program.loops()[region(g).loop].exit) return false;
   }
   return true;
-}
-
-Tick XlaBufferWalk::WindowEndFrom(Tick begin, Tick end) const {
-  if (begin >= end) return begin;
-  const int32_t own = RegionAt(begin);
-  end = std::min(end, region(own).end);
-  while (end > begin && RegionAt(end - 1) != own) {
-    int32_t child = RegionAt(end - 1);
-    while (region(child).parent >= 0 && region(child).parent != own) child = region(child).parent;
-    end = region(child).begin;
-  }
-  return std::max(begin, end);
 }
 
 }  // namespace mallocgame

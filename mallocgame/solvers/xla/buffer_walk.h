@@ -76,9 +76,6 @@ class XlaBufferWalk {
   Chunk SlicesOf() const;
   std::vector<Tick> UseTicks() const;
   bool StayIsLegal(Tick begin, Tick end) const;
-  // The largest end, at most `end` and at least `begin`, of a window that begins at `begin` and
-  // lies in one region.
-  Tick WindowEndFrom(Tick begin, Tick end) const;
   const Access& access(size_t i) const { return tables_.program.access(accesses_[i]); }
   const Region& region(int32_t index) const { return tables_.program.regions()[index]; }
   int32_t RegionAt(Tick tick) const { return tables_.program.region_at(tick); }

@@ -69,6 +69,18 @@ Tick IntervalPicker::WindowEnd(Tick end) const {
   return end;
 }
 
+Tick IntervalPicker::WindowEndFrom(Tick begin, Tick end) const {
+  if (begin >= end) return begin;
+  const int32_t own = program_.region_at(begin);
+  end = std::min(end, region(own).end);
+  while (end > begin && program_.region_at(end - 1) != own) {
+    int32_t child = program_.region_at(end - 1);
+    while (region(child).parent >= 0 && region(child).parent != own) child = region(child).parent;
+    end = region(child).begin;
+  }
+  return std::max(begin, end);
+}
+
 bool IntervalPicker::MayBegin(Tick s, Tick end) const {
   return s + 1 < end && RegionOf(s + 1) == RegionOf(end - 1);
 }

@@ -42,6 +42,9 @@ class IntervalPicker {
   // The largest tick <= `end` at which a window may end: not right behind a branch, call or loop
   // that lies in the same region.
   Tick WindowEnd(Tick end) const;
+  // The largest end, at most `end` and at least `begin`, of a window that begins at `begin` and
+  // lies in one region.
+  Tick WindowEndFrom(Tick begin, Tick end) const;
   // Says whether a window that ends at `end`, which is a WindowEnd, may begin behind `s`: both must
   // lie in one region.
   bool MayBegin(Tick s, Tick end) const;
