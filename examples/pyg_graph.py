@@ -5,8 +5,9 @@ It learns from the greedy player's games.
     .ci/setup rl
     python examples/pyg_graph.py [PROGRAM] [EPOCHS]
 
-Nodes are the program's instructions and buffers, edges the accesses. A state adds a few columns to
-the buffers' rows; the decision is read off the two nodes of the access that is asked.
+Nodes are the program's instructions and then its buffers. Edges go from a buffer to what reads it,
+from an instruction to what it writes, and from each tick to the next. A state adds a column to the
+buffers' rows; the decision is read off the two nodes of the access that is asked.
 """
 
 import sys
@@ -19,23 +20,51 @@ from torch_geometric.nn import GATv2Conv
 
 import mallocgame as mg
 
+READ, UPDATE, WRITE, LOOP_ENTRY, NEXT = range(5)  # the kinds of accesses, and what no access is
+
+
+def graph_of(program: mg.Program) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The nodes [nodes, 4], the edges [2, edges] and their kinds [edges, 5], which never change."""
+    accesses, buffers, ticks = program.accesses, program.buffers, program.ticks
+    nodes = np.zeros((ticks + len(buffers), 4), np.float32)
+    nodes[ticks:] = np.stack(
+        [
+            np.ones(len(buffers)),
+            np.log2(1 + buffers["size_bytes"]) / 40,
+            buffers["is_output"],
+            buffers["origin"] / 3,
+        ],
+        axis=1,
+    )
+    tick, kind, buffer = accesses["tick"], accesses["kind"], ticks + accesses["buffer"]
+    reads, writes = kind != WRITE, (kind == UPDATE) | (kind == WRITE)
+    time = np.arange(ticks - 1)
+    edges = np.stack(
+        [
+            np.concatenate([buffer[reads], tick[writes], time]),
+            np.concatenate([tick[reads], buffer[writes], time + 1]),
+        ]
+    )
+    kinds = np.concatenate([kind[reads], kind[writes], np.full(len(time), NEXT)])
+    return nodes, edges, np.eye(5, dtype=np.float32)[kinds]
+
 
 class Position:  # makes Data of the states of one game
     def __init__(self, game: mg.Game):
-        self.graph, self.accesses = mg.observation.ProgramGraph(game), game.program.accesses
-        self.fixed, self.edges = (
-            torch.from_numpy(self.graph.node_features),
-            torch.from_numpy(self.graph.edge_index).long(),
-        )
-        self.edge_features = torch.from_numpy(self.graph.edge_features)
+        self.accesses, self.ticks = game.program.accesses, game.program.ticks
+        nodes, edges, kinds = graph_of(game.program)
+        self.fixed, self.edges = torch.from_numpy(nodes), torch.from_numpy(edges).long()
+        self.edge_features = torch.from_numpy(kinds)
 
     def data(self, state: mg.State, best: int = 0) -> Data:
-        buffers = torch.from_numpy(self.graph.buffer_states(state))
-        changing = torch.nn.functional.pad(buffers, (0, 0, self.graph.num_instructions, 0))
         access = self.accesses[state.current_access()]
-        asked = torch.tensor([[access["tick"], self.graph.num_instructions + access["buffer"]]])
+        # The buffers that lie in fast memory now.
+        lies = torch.zeros(len(self.fixed), 1)
+        stays = (plan := state.plan().residences)["begin"] <= access["tick"]
+        lies[self.ticks + plan["buffer"][stays & (access["tick"] < plan["end"])]] = 1
+        asked = torch.tensor([[access["tick"], self.ticks + access["buffer"]]])
         return Data(
-            x=torch.cat([self.fixed, changing], dim=1),
+            x=torch.cat([self.fixed, lies], dim=1),
             edge_index=self.edges,
             edge_attr=self.edge_features,
             asked=asked,

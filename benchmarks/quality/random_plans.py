@@ -74,7 +74,7 @@ def random_plan(program: mg.Program, seed: list[int], game: str) -> tuple[mg.Pla
         legal = state.legal_actions()
         chances = odds[legal] / odds[legal].sum()
         state.apply(int(rng.choice(legal, p=chances)))
-    return state.plan(), state.order if game == "schedule" else None
+    return state.plan(), state.order
 
 
 def read_back(

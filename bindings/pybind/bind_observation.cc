@@ -1,4 +1,4 @@
-// Observations of states, and the program as a graph.
+// Observations of states.
 #include <pybind11/stl.h>
 
 #include <memory>
@@ -11,8 +11,6 @@
 #include "bindings/pybind/observation_settings.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/game/observation.h"
-#include "mallocgame/game/time/graph.h"
-#include "mallocgame/game/time/state.h"
 
 namespace py = pybind11;
 
@@ -44,13 +42,6 @@ typing::List<NameAndMeaning> DescribePart(const char* part, const GameOrName& ga
   return Describe(PartOf(PartsOf({}, game), part).columns);
 }
 
-template <class T>
-py::array_t<T> Matrix(const std::vector<T>& numbers, size_t rows, size_t columns) {
-  py::array_t<T> array({static_cast<py::ssize_t>(rows), static_cast<py::ssize_t>(columns)});
-  std::copy(numbers.begin(), numbers.end(), array.mutable_data());
-  return array;
-}
-
 void CheckGame(const Game& game, const StateHandle& state) {
   if (&state.position->game() != &game)
     Raise(absl::InvalidArgumentError("state: found one of another Game, allowed: of this one"));
@@ -74,35 +65,6 @@ PyObserver MakeObserver(std::shared_ptr<GameHandle> game, const ObservationSetti
   Observer observer =
       ValueOrRaise(Observer::Create(game->game, OptionsOf(settings), prices ? &*prices : nullptr));
   return {std::move(game), std::move(observer), prices};
-}
-
-struct PyGraph {
-  std::shared_ptr<GameHandle> game;
-  GraphObserver observer;
-
-  py::array_t<int32_t> EdgeIndex() const {
-    std::vector<int32_t> ends = observer.graph().from;
-    ends.insert(ends.end(), observer.graph().to.begin(), observer.graph().to.end());
-    return Matrix(ends, 2, observer.graph().from.size());
-  }
-  py::array_t<float> BufferStates(const StateHandle& state) const {
-    CheckGame(*game->game, state);
-    const auto columns = static_cast<py::ssize_t>(BufferStateFeatures().size());
-    py::array_t<float> rows({static_cast<py::ssize_t>(observer.graph().buffers), columns});
-    const auto* position = dynamic_cast<const State*>(state.position.get());
-    if (position == nullptr) {
-      Raise(absl::InvalidArgumentError(std::string("state: found one of the ") +
-                                       state.game->game->options().game() +
-                                       " game, allowed: one of the time game"));
-    }
-    observer.Write(*position, rows.mutable_data());
-    return rows;
-  }
-};
-
-PyGraph MakeGraph(std::shared_ptr<GameHandle> game) {
-  GraphObserver observer(game->game);
-  return {std::move(game), std::move(observer)};
 }
 
 }  // namespace
@@ -129,15 +91,6 @@ void BindObservation(py::module_& module) {
   module.def(
       "scalar_features", [](const GameOrName& game) { return DescribePart("scalars", game); },
       py::arg("game") = "time", "The columns of the part `scalars`, as [(name, meaning)].");
-  module.def(
-      "node_features", [] { return Describe(NodeFeatures()); },
-      "The columns of ProgramGraph.node_features, as [(name, meaning)].");
-  module.def(
-      "edge_features", [] { return Describe(EdgeFeatures()); },
-      "The columns of ProgramGraph.edge_features, as [(name, meaning)].");
-  module.def(
-      "buffer_state_features", [] { return Describe(BufferStateFeatures()); },
-      "The columns of ProgramGraph.buffer_states(), as [(name, meaning)].");
 
   py::class_<PyObserver>(module, "Observer", "Writes observations of the states of one game.")
       .def(py::init(&MakeObserver), py::arg("game").none(false),
@@ -161,47 +114,6 @@ void BindObservation(py::module_& module) {
                                 saved[1].cast<ObservationSettings>(),
                                 saved[2].cast<std::optional<Prices>>());
           }));
-
-  py::class_<PyGraph>(
-      module, "ProgramGraph",
-      "The whole program as a graph. Nodes are instructions (node t is tick t), and after them "
-      "buffers. Edges go from a buffer to an instruction that reads it, from an instruction to a "
-      "buffer that it writes, and from each tick to the next.")
-      .def(py::init(&MakeGraph), py::arg("game").none(false),
-           "Makes the graph of a game's program.")
-      .def_property_readonly(
-          "num_instructions", [](const PyGraph& g) { return g.observer.graph().instructions; },
-          "The number of instruction nodes, which come first.")
-      .def_property_readonly(
-          "num_buffers", [](const PyGraph& g) { return g.observer.graph().buffers; },
-          "The number of buffer nodes.")
-      .def_property_readonly(
-          "node_features",
-          [](const PyGraph& g) {
-            const ProgramGraph& graph = g.observer.graph();
-            const size_t nodes = graph.instructions + graph.buffers;
-            return Matrix(graph.node_features, nodes, NodeFeatures().size());
-          },
-          "A float32 array [instructions + buffers, columns]; node_features() names the columns.")
-      .def_property_readonly(
-          "edge_index", &PyGraph::EdgeIndex,
-          "An int32 array [2, edges] as in PyTorch Geometric: the nodes that each "
-          "edge comes from and goes to.")
-      .def_property_readonly(
-          "edge_features",
-          [](const PyGraph& g) {
-            const ProgramGraph& graph = g.observer.graph();
-            return Matrix(graph.edge_features, graph.from.size(), EdgeFeatures().size());
-          },
-          "A float32 array [edges, columns]; edge_features() names the columns.")
-      .def("buffer_states", &PyGraph::BufferStates, py::arg("state"),
-           "Returns what changes during a time game: float32 [buffers, "
-           "buffer_state_features()].\n\nInvalidInputError: the state is of another game, or of "
-           "the priority game.")
-      .def(py::pickle([](const PyGraph& g) { return py::make_tuple(g.game); },
-                      [](const py::tuple& saved) {
-                        return MakeGraph(saved[0].cast<std::shared_ptr<GameHandle>>());
-                      }));
 }
 
 }  // namespace mallocgame::python

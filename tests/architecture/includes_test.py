@@ -63,7 +63,7 @@ HLO = {
 }
 # The folders of the games -> the headers of each that all may include: the game and its position.
 GAMES = {
-    "time": {"time_game.h", "state.h", "graph.h"},
+    "time": {"time_game.h", "state.h"},
     "priority": {"priority_game.h", "priority_state.h"},
     "schedule": {"schedule_game.h", "schedule_state.h"},
 }

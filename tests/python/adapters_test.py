@@ -5,6 +5,7 @@ is skipped where it is not installed.
 """
 
 import copy
+import pathlib
 import warnings
 
 import numpy as np
@@ -276,23 +277,21 @@ def test_the_dqn_of_openspiel_learns(kind):
     assert episode(learns=False) > np.mean(random_returns(100, kind)) + 0.02
 
 
-def test_pytorch_geometric_batches_the_graph():
-    torch = need("torch")
-    data, loader = need("torch_geometric.data"), need("torch_geometric.loader")
+def test_pytorch_geometric_batches_the_graph(monkeypatch):
+    need("torch")
+    loader = need("torch_geometric.loader")
+    monkeypatch.syspath_prepend(str(pathlib.Path(__file__).parents[2] / "examples"))
+    import pyg_graph
+
     game = mg.Game(mg.load_program(PROGRAM))
-    graph = mg.observation.ProgramGraph(game)
-    item = data.Data(
-        x=torch.from_numpy(graph.node_features),
-        edge_index=torch.from_numpy(graph.edge_index).long(),
-        edge_attr=torch.from_numpy(graph.edge_features),
-    )
+    ticks, buffers = game.program.ticks, len(game.program.buffers)
+    item = pyg_graph.Position(game).data(game.initial_state())
     assert item.validate(raise_on_error=True) and item.is_directed() and not item.has_self_loops()
     batch = next(iter(loader.DataLoader([item, item], batch_size=2)))
-    assert batch.num_nodes == 2 * item.num_nodes == 2 * (graph.num_instructions + graph.num_buffers)
-    assert batch.edge_index[:, item.num_edges :].equal(item.edge_index + item.num_nodes)
+    assert batch.num_nodes == 2 * item.num_nodes == 2 * (ticks + buffers)
     # An edge ends in an instruction (a read, or the next tick) or in the buffer that it writes.
-    reads = item.edge_index[0] >= graph.num_instructions
-    assert reads.any() and (item.edge_index[1][reads] < graph.num_instructions).all()
+    reads = item.edge_index[0] >= ticks
+    assert reads.any() and (item.edge_index[1][reads] < ticks).all()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")

@@ -137,7 +137,6 @@ def of_the_core() -> list:
         log,
         mg.replay(log),
         mg.observation.Observer(game, {"neighbours": 2}, prices),
-        mg.observation.ProgramGraph(game),
         mg.placement.Hierarchy.preset("nnp_i"),
         problem,
         problem.evaluate(problem.baseline_map),

@@ -1,4 +1,4 @@
-"""Observations and the program as a graph, without Gymnasium."""
+"""Observations, without Gymnasium."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,8 @@ import mallocgame as mg
 from mallocgame.observation import (
     COMPACT,
     action_features,
-    buffer_state_features,
     candidate_features,
-    edge_features,
     layout,
-    node_features,
     scalar_features,
 )
 
@@ -54,9 +51,6 @@ def test_features_of_the_priority_game(program):
     assert parts["scalars"].shape == (len(scalar_features("priority")),)
     with pytest.raises(mg.InvalidInputError, match="allowed: 'time', 'priority'"):
         action_features("space")
-    with pytest.raises(mg.InvalidInputError, match="of the priority game"):
-        game = mg.Game(program, game="priority")
-        mg.observation.ProgramGraph(game).buffer_states(game.initial_state())
 
 
 def time_scale(ps):
@@ -127,37 +121,3 @@ def test_prices(program, kind):
     assert np.abs(seen).max() <= 1
     with pytest.raises(mg.InvalidInputError, match="prices: space_ps_per_byte: found 1 numbers"):
         mg.observation.Observer(game, {}, mg.bounds.Prices([1.0]))
-
-
-@pytest.mark.parametrize("name", ["mlp_train_adam_b512.tpu_v4i", "wavernn_64steps_b8.tpu_v4i"])
-def test_graph_of_the_program(name):
-    program = mg.load_program(name)
-    game = mg.Game(program)
-    graph = mg.observation.ProgramGraph(game)
-    nodes = graph.num_instructions + graph.num_buffers
-    accesses = program.accesses
-    edges = graph.edge_index
-    assert graph.num_instructions == program.ticks and graph.num_buffers == len(program.buffers)
-    assert (
-        graph.node_features.shape == (nodes, len(node_features()))
-        and graph.node_features.dtype == np.float32
-    )
-    assert edges.shape[0] == 2 and graph.edge_features.shape == (
-        edges.shape[1],
-        len(edge_features()),
-    )
-    # One edge an access, a second one for an update, and those from tick to tick.
-    assert edges.shape[1] == len(accesses) + (accesses["kind"] == 1).sum() + program.ticks - 1
-    reads = accesses[accesses["kind"] == 0]
-    found = edges[:, graph.edge_features[:, 0] == 1]
-    assert np.array_equal(found, np.stack([reads["buffer"] + program.ticks, reads["tick"]]))
-
-    columns = {feature: i for i, (feature, _) in enumerate(buffer_state_features())}
-    state = game.initial_state()
-    while not state.is_terminal():
-        standing = graph.buffer_states(state)
-        assert standing.shape == (graph.num_buffers, len(columns)) and np.abs(standing).max() <= 1
-        current = np.flatnonzero(standing[:, columns["current"]])
-        assert current.tolist() == [accesses[state.current_access()]["buffer"]]
-        state.apply(state.legal_actions()[-1])
-    assert not graph.buffer_states(state)[:, columns["current"]].any()

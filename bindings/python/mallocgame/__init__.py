@@ -66,7 +66,7 @@ _MOVED = {
     "calibration": "PriceLaw calibrated",
     "errors": "FileAccessError GameOverError InvalidActionError MissingExtraError MissingFileError",
     "files": "GameLog ReplayVerdict load_ordered_plan",
-    "observation": "OBSERVATION_VERSION Observer ProgramGraph",
+    "observation": "OBSERVATION_VERSION Observer",
 }
 
 if TYPE_CHECKING:
