@@ -54,9 +54,8 @@ absl::StatusOr<SolveResult> Judge(const Budget& budget) {
   result.status = SolveStatus::kStopped;
   result.actions = budget.best_actions();
   result.game = budget.best_game();
-  result.evaluations = budget.evaluations();
   result.found_by = "egrl";
-  result.curve = budget.curve();
+  budget.Finish(result);
   for (Improvement& better : result.curve) better.solver = "egrl";
   return result;
 }

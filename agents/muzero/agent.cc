@@ -19,6 +19,7 @@
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/simulator/simulate.h"
+#include "mallocgame/solvers/recorder.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -41,45 +42,35 @@ absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<con
   return result;
 }
 
-// One call of Solve: its limits, and the best result so far.
+// One call of Solve: its recorder, and the best result so far.
 class Solving {
  public:
-  // `deadline` is that of the limits, as of the beginning of the call.
-  Solving(const SolveLimits& limits, const Deadline& deadline, SolveResult first)
-      : limits_(limits), deadline_(deadline), best_(std::move(first)) {}
+  explicit Solving(const SolveLimits& limits) : recorder_(limits) {}
 
-  double seconds() const { return deadline_.seconds(); }
-  bool Interrupted() const { return deadline_.Passed(); }
+  const Deadline& deadline() const { return recorder_.deadline(); }
+  bool Interrupted() const { return deadline().Passed(); }
   bool Exhausted() const {
-    return Interrupted() || (limits_.evaluations > 0 && best_.evaluations >= limits_.evaluations);
+    const int64_t limit = recorder_.limits().evaluations;
+    return Interrupted() || (limit > 0 && recorder_.evaluations() >= limit);
   }
   // The number of games that are left, or 0 for no limit.
   int64_t games_left() const {
-    return limits_.evaluations <= 0 ? 0
-                                    : std::max<int64_t>(1, limits_.evaluations - best_.evaluations);
+    const int64_t limit = recorder_.limits().evaluations;
+    return limit <= 0 ? 0 : std::max<int64_t>(1, limit - recorder_.evaluations());
   }
-  void Count(int64_t games) { best_.evaluations += games; }
-  int64_t latency_ps() const { return best_.report.latency_ps; }
-  void Improve(SolveResult result) {
-    result.evaluations = best_.evaluations;
-    result.curve = std::move(best_.curve);
-    best_ = std::move(result);
-    Note();
-  }
-  void Note() {
-    best_.curve.push_back({seconds(), latency_ps(), {}});
-    if (limits_.progress) limits_.progress(seconds(), latency_ps());
+  void Count(int64_t games) { recorder_.Count(games); }
+  void Offer(SolveResult result) {
+    if (recorder_.Found(result.report.latency_ps, "muzero")) best_ = std::move(result);
   }
   SolveResult Take() {
     best_.status = SolveStatus::kStopped;
     best_.found_by = "muzero";
-    for (Improvement& better : best_.curve) better.solver = "muzero";
+    recorder_.Finish(best_);
     return std::move(best_);
   }
 
  private:
-  const SolveLimits& limits_;
-  Deadline deadline_;
+  Recorder recorder_;
   SolveResult best_;
 };
 
@@ -105,12 +96,12 @@ class MuZeroAgent final : public Agent {
 
   absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                     const SolveLimits& limits) const override {
-    const Deadline deadline(limits.seconds, limits.cancel);
+    Solving solving(limits);
     MG_ASSIGN_OR_RETURN(const auto own, OwnGame(problem.game));
     training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(
         std::vector<SolveResult> results,
-        AskInAllGames(own, limits.seed, deadline.Share(kChoosingShare), limits.cancel));
+        AskInAllGames(own, limits.seed, solving.deadline().Share(kChoosingShare), limits.cancel));
     const std::shared_ptr<const Game> game = MostPromising(own, results);
     MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations,
                         Demonstrate(*game, std::move(results)));
@@ -130,9 +121,8 @@ class MuZeroAgent final : public Agent {
     }
     MG_ASSIGN_OR_RETURN(Task task, Task::Create(game, config_.observation_options(),
                                                 BaselineAmong(demonstrations, config_).actions));
-    planner.result.curve.clear();
-    Solving solving(limits, deadline, std::move(planner.result));
-    solving.Note();
+    solving.Count(planner.result.evaluations);
+    solving.Offer(std::move(planner.result));
     MG_RETURN_IF_ERROR(PlayOn(task, demonstrations, limits.seed, solving));
     return solving.Take();
   }
@@ -343,7 +333,7 @@ class MuZeroAgent final : public Agent {
     MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
                         PlayActions(task.game(), game.actions));
     replay.Offer(GameOf(task, 0, *end, 0, false));
-    if (result.report.latency_ps < solving.latency_ps()) solving.Improve(std::move(result));
+    solving.Offer(std::move(result));
     return absl::OkStatus();
   }
 

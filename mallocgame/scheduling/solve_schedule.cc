@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/base/worker_pool.h"
@@ -22,6 +20,7 @@
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/intent.h"
 #include "mallocgame/search/starts.h"
+#include "mallocgame/solvers/recorder.h"
 #include "mallocgame/solvers/registry.h"
 
 namespace mallocgame {
@@ -165,7 +164,7 @@ class ScheduleSolver {
   ScheduleSolver(const SolveProblem& problem, const SolveLimits& limits,
                  const ScheduleOptions& options)
       : problem_(problem), limits_(limits), options_(options),
-        units_(problem.game->shared_program()), deadline_(limits.seconds, limits.cancel) {}
+        units_(problem.game->shared_program()), recorder_(limits) {}
 
   absl::StatusOr<ScheduleResult> Run() {
     const Program& program = problem_.game->program();
@@ -197,18 +196,13 @@ class ScheduleSolver {
   absl::StatusOr<SolveResult> Place(const SolveProblem& problem, SolveLimits limits,
                                     uint64_t seed) {
     limits.seed += seed;
-    limits.progress = [&](double, int64_t latency_ps) { Better(latency_ps, options_.solver); };
+    limits.progress = [&](double, int64_t latency_ps) {
+      recorder_.Found(latency_ps, options_.solver);
+    };
     MG_ASSIGN_OR_RETURN(SolveResult result, Solve(options_.solver, problem, limits));
-    evaluations_ += result.evaluations;
+    recorder_.Count(result.evaluations);
     if (result.game == nullptr) result.game = problem.game;
     return result;
-  }
-
-  void Better(int64_t latency_ps, const std::string& by) {
-    const std::lock_guard lock(mutex_);
-    if (!curve_.empty() && latency_ps >= curve_.back().latency_ps) return;
-    curve_.push_back({deadline_.seconds(), latency_ps, by});
-    if (limits_.progress) limits_.progress(curve_.back().seconds, latency_ps);
   }
 
   // The program's own order, and those of list schedulers that need no more main memory than
@@ -218,7 +212,7 @@ class ScheduleSolver {
     // Only games with the options of the problem: the base of all orders is one game.
     const std::shared_ptr<const PriorityGame> shown = GameToSearch(*PriorityGameOf(*problem_.game));
     base_ = shown;
-    auto starts = PriorityStarts(*shown, &followed, deadline_.Share(kStarts));
+    auto starts = PriorityStarts(*shown, &followed, recorder_.deadline().Share(kStarts));
     const auto fits = [&](const GameStart& start) {
       return start.game->options().forbidden == shown->options().forbidden;
     };
@@ -251,7 +245,7 @@ class ScheduleSolver {
     const size_t cores = UsableCores();
     const size_t chains =
         limits_.seconds > 0 ? std::max(cores, kChainsWithoutTime) : kChainsWithoutTime;
-    const double end = (1 - kLastOrder) * limits_.seconds, begin = deadline_.seconds();
+    const double end = (1 - kLastOrder) * limits_.seconds, begin = recorder_.seconds();
     const int64_t games =
         limits_.evaluations > 0
             ? std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(limits_.evaluations) *
@@ -266,26 +260,26 @@ class ScheduleSolver {
           MixSeeds(limits_.seed, c));
       // More chains than cores run one after another on each.
       const size_t rounds = (chains + cores - 1) / cores;
-      const double from = std::max(begin, deadline_.seconds());
+      const double from = std::max(begin, recorder_.seconds());
       const double until = std::min(end, from + (end - begin) / static_cast<double>(rounds));
       const auto progress = [&](int64_t evaluations) {
-        if (deadline_.Passed()) return 1.0;
+        if (recorder_.deadline().Passed()) return 1.0;
         if (games > 0) {
           const double used = static_cast<double>(evaluations) / static_cast<double>(games);
           if (limits_.seconds <= 0 || used >= 1) return used;
         }
-        return limits_.seconds > 0 ? (deadline_.seconds() - from) / std::max(1e-9, until - from)
+        return limits_.seconds > 0 ? (recorder_.seconds() - from) / std::max(1e-9, until - from)
                                    : 1.0;
       };
       found[c]->Run(progress, [&](int64_t latency_ps) {
-        Better(latency_ps, absl::StrCat("schedule from ", start.name));
+        recorder_.Found(latency_ps, absl::StrCat("schedule from ", start.name));
       });
     });
     const ScheduleAnnealing* best = nullptr;
     for (size_t c = 0; c < chains; ++c) {
       result_.chains.push_back({starts_[c % starts_.size()].name, found[c]->best_ps()});
       result_.orders += found[c]->orders();
-      evaluations_ += found[c]->evaluations();
+      recorder_.Count(found[c]->evaluations());
       if (best == nullptr || found[c]->best_ps() < best->best_ps()) best = found[c].get();
     }
     if (best->best_order() == units_.ProgramOrder()) return std::nullopt;
@@ -312,7 +306,7 @@ class ScheduleSolver {
       found.found_by = "schedule";
       Take(std::move(found), best->ticks());
       SolveLimits last = Part(kLastOrder);
-      if (limits_.seconds > 0) last.seconds = std::max(0.01, limits_.seconds - deadline_.seconds());
+      if (limits_.seconds > 0) last.seconds = std::max(0.01, limits_.seconds - recorder_.seconds());
       if (limits_.cancel == nullptr || !*limits_.cancel) {
         absl::StatusOr<SolveResult> placed = Place(problem, last, 1);
         // FailedPrecondition: the solver needs XLA's plan, and there is none of this order.
@@ -324,13 +318,7 @@ class ScheduleSolver {
     }
     SolveResult& placed = result_.placed;
     if (!failure.empty()) placed.failures.push_back(std::move(failure));
-    placed.evaluations = evaluations_;
-    placed.curve = std::move(curve_);
-    while (!placed.curve.empty() && placed.curve.back().latency_ps < placed.report.latency_ps)
-      placed.curve.pop_back();
-    if (placed.curve.empty() || placed.curve.back().latency_ps > placed.report.latency_ps) {
-      placed.curve.push_back({deadline_.seconds(), placed.report.latency_ps, placed.found_by});
-    }
+    recorder_.Finish(placed);
     return std::move(result_);
   }
 
@@ -344,13 +332,10 @@ class ScheduleSolver {
   const SolveLimits& limits_;
   const ScheduleOptions& options_;
   const ScheduleUnits units_;
-  const Deadline deadline_;
   std::shared_ptr<const PriorityGame> base_;  // a priority game at the program's own order
   std::vector<Start> starts_;
   ScheduleResult result_;
-  int64_t evaluations_ = 0;
-  std::mutex mutex_;
-  std::vector<Improvement> curve_;
+  Recorder recorder_;
 };
 
 }  // namespace

@@ -40,15 +40,16 @@ SOLVERS = {
     "styles": set(),
     "xla": set(),
     "playing": {"styles", "xla", "solver.h", "bounds.h", "budget.h"},
-    "planning": {"playing", "styles", "xla", "solver.h", "pipeline.h"},
+    "planning": {"playing", "styles", "xla", "solver.h", "recorder.h", "pipeline.h"},
 }
 # Headers of `solvers` in no folder -> what they and their sources may include of it.
 SOLVERS_TOP = {
     "solver": set(),
     "bounds": set(),
-    "budget": {"solver.h"},
+    "recorder": {"solver.h"},
+    "budget": {"solver.h", "recorder.h"},
     "pipeline": {"solver.h", "budget.h"},
-    "portfolio": {"solver.h", "pipeline.h"},
+    "portfolio": {"solver.h", "recorder.h", "pipeline.h"},
     "registry": {"solver.h", "portfolio.h", "playing", "planning"},
 }
 # Rooms of `hlo` -> the other rooms they may include. What writes modules and what judges them share

@@ -2,6 +2,7 @@
 #include "mallocgame/solvers/budget.h"
 
 #include <atomic>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,35 @@ TEST_CASE("the best game is kept, and the curve has each better one") {
   CHECK(budget.OutOfEvaluations());
   CHECK(budget.Exhausted());
   CHECK(budget.Progress() == 1);
+}
+
+TEST_CASE("a curve falls, is told, and ends with the latency of the result") {
+  std::vector<int64_t> told;
+  SolveLimits limits;
+  limits.progress = [&](double, int64_t latency_ps) { told.push_back(latency_ps); };
+  Recorder recorder(limits);
+  CHECK(recorder.Found(9, "first"));
+  CHECK_FALSE(recorder.Found(9, "second"));
+  CHECK(recorder.Found(5, "second"));
+  CHECK(told == std::vector<int64_t>{9, 5});
+  recorder.Count(3);
+  const auto curve_of = [&](int64_t latency_ps) {
+    SolveResult result;
+    result.report.latency_ps = latency_ps;
+    result.found_by = "last";
+    recorder.Finish(result);
+    CHECK(result.evaluations == 3);
+    std::vector<std::pair<int64_t, std::string>> curve;
+    for (const Improvement& better : result.curve)
+      curve.emplace_back(better.latency_ps, better.solver);
+    return curve;
+  };
+  using Curve = std::vector<std::pair<int64_t, std::string>>;
+  CHECK(curve_of(5) == Curve{{9, "first"}, {5, "second"}});
+  CHECK(curve_of(4) == Curve{{9, "first"}, {5, "second"}, {4, "last"}});
+  // What came to nothing is no part of it.
+  CHECK(curve_of(9) == Curve{{9, "first"}});
+  CHECK(curve_of(7) == Curve{{9, "first"}, {7, "last"}});
 }
 
 TEST_CASE("a game that was searched is kept with its statistics if it is as good") {

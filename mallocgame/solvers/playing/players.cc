@@ -28,8 +28,7 @@ absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget) {
   result.actions = budget.best_actions();
   result.game = budget.best_game();
   result.search = budget.best_search();
-  result.evaluations = budget.evaluations();
-  result.curve = budget.curve();
+  budget.Finish(result);
   return result;
 }
 
