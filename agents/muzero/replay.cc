@@ -218,6 +218,25 @@ PlayedGame* Replay::Find(const StepId& id) {
   return const_cast<PlayedGame*>(static_cast<const Replay*>(this)->Find(id));
 }
 
+void Replay::Revise(const Revision& revision) {
+  PlayedGame* const game = Find(revision.id);
+  if (game == nullptr) return;
+  Step& step = game->steps[revision.id.step];
+  if (!revision.value) {
+    step.policy = revision.policy;
+    step.taught = 1;
+    return;
+  }
+  step.value = *revision.value;
+  step.searched = 1;
+  if (step.taught != 0) return;  // by the rules themselves, which no search knows better
+  step.policy = revision.policy;
+  if (game->source == Source::kRecent || !game->MayBeImitated()) return;
+  for (float& p : step.policy) p *= static_cast<float>(1 - config_.imitation);
+  const uint8_t played = game->actions[step.decision];
+  step.policy[played] += static_cast<float>(config_.imitation);
+}
+
 std::vector<const PlayedGame*> Replay::Games(Source source) const {
   std::vector<const PlayedGame*> games;
   if (source == Source::kRecent) {

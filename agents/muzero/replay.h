@@ -131,6 +131,9 @@ class Replay {
   const PlayedGame* Find(const StepId& id) const;
   PlayedGame* Find(const StepId& id);
 
+  // Takes over what is learned of a step, unless its game was dropped.
+  void Revise(const Revision& revision);
+
   // `samples` samples, each of `count` steps drawn by priority, and for each step the importance
   // weight that corrects for the priorities. Several are of the same game, which is then
   // played again only once. Empty only if there is nothing to learn from.

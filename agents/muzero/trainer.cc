@@ -1,10 +1,10 @@
 #include "agents/muzero/trainer.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agents/muzero/best_plan.h"
 #include "agents/muzero/checkpoint.h"
 #include "agents/muzero/demonstrations.h"
 #include "agents/muzero/harvest.h"
@@ -13,7 +13,6 @@
 #include "agents/muzero/replay.h"
 #include "agents/muzero/self_play.h"
 #include "agents/muzero/task.h"
-#include "agents/training/bytes.h"
 #include "agents/training/stopwatch.h"
 #include "agents/training/threads.h"
 #include "agents/training/torch_runtime.h"
@@ -22,8 +21,6 @@
 #include "mallocgame/base/worker_pool.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/schedule/schedule_state.h"
-#include "mallocgame/plan/validate.h"
-#include "mallocgame/replay/plan_file.h"
 #include "mallocgame/search/anneal_plan.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/pipeline.h"
@@ -31,26 +28,11 @@
 namespace mallocgame::muzero {
 namespace {
 
-using training::ReadBytes;
 using training::Stopwatch;
-using training::WriteBytes;
 
 // Streams of random numbers that are drawn from the trainer's seed.
 enum Stream : uint64_t { kNetworkStream = 1, kPolishStream, kIterationStream };
 constexpr double kPolishTrials = 4000;  // without a limit of time
-
-// The best plan known for a problem. No play of the problem's game need have this plan, so the best
-// play (in the replay) is kept apart.
-struct BestPlan {
-  // The game whose program, at whose order of instructions, the plan is of, and that order; empty:
-  // the program's own (Position::PlannedGame). Null: there is no plan yet.
-  std::shared_ptr<const Game> game;
-  std::vector<Tick> order;
-  Plan plan;
-  int64_t latency_ps = std::numeric_limits<int64_t>::max();
-  std::string found_by;
-  std::string play_found_by;  // who found the best play
-};
 
 class MuZeroTrainer final : public Trainer {
  public:
@@ -179,9 +161,7 @@ class MuZeroTrainer final : public Trainer {
     if (iterations_ > 0) {
       for (size_t i = 0; i < problems_.size(); ++i) {
         WriteTask(tasks_[i], checkpoint.training);
-        WriteBytes(Json(i), checkpoint.training);
-        WriteBytes(best_plans_[i].found_by, checkpoint.training);
-        WriteBytes(best_plans_[i].play_found_by, checkpoint.training);
+        Write(best_plans_[i], *games_[i], checkpoint.training);
       }
       replay_.Write(checkpoint.training);
       for (const Group& group : groups_) group.games->Write(checkpoint.training);
@@ -196,26 +176,11 @@ class MuZeroTrainer final : public Trainer {
     if (iterations_ == 0) return absl::OkStatus();
     absl::string_view in = checkpoint.training;
     for (size_t i = 0; i < problems_.size(); ++i) {
-      absl::string_view plan, found_by, play_found_by;
       MG_ASSIGN_OR_RETURN(Task task,
                           ReadTask(in, problems_[i].program, problems_[i].hardware, config_));
-      MG_RETURN_IF_ERROR(ReadBytes(in, plan));
-      MG_RETURN_IF_ERROR(ReadBytes(in, found_by));
-      MG_RETURN_IF_ERROR(ReadBytes(in, play_found_by));
       games_[i] = task.shared_game();
       tasks_.push_back(std::move(task));
-      BestPlan& best_plan = best_plans_[i];
-      MG_ASSIGN_OR_RETURN(OrderedPlan read, OrderedPlanFromJson(problems_[i].program, plan));
-      if (!Validate(*read.program, problems_[i].hardware, read.plan).ok() ||
-          (!read.order.empty() && !games_[i]->options().decides_order()))
-        return training::CutShort();
-      best_plan.game = GameAt(i, read.order);
-      best_plan.order = std::move(read.order);
-      best_plan.plan = std::move(read.plan);
-      MG_ASSIGN_OR_RETURN(const Report report, Judge(best_plan));
-      best_plan.latency_ps = report.latency_ps;
-      best_plan.found_by = std::string(found_by);
-      best_plan.play_found_by = std::string(play_found_by);
+      MG_ASSIGN_OR_RETURN(best_plans_[i], ReadBestPlan(in, *games_[i]));
     }
     MG_RETURN_IF_ERROR(replay_.Read(in, tasks_));
     // One after the other, so that bytes that end too early make one group at most.
@@ -232,7 +197,7 @@ class MuZeroTrainer final : public Trainer {
     SolveResult result;
     result.plan = best_plans_[i].plan;
     result.order = best_plans_[i].order;
-    MG_ASSIGN_OR_RETURN(result.report, Judge(best_plans_[i]));
+    MG_ASSIGN_OR_RETURN(result.report, best_plans_[i].Judge());
     result.found_by = best_plans_[i].found_by;
     result.status = SolveStatus::kStopped;
     return result;
@@ -289,20 +254,9 @@ class MuZeroTrainer final : public Trainer {
     return absl::FailedPreconditionError("muzero: nothing was played yet; do a step first");
   }
 
-  static absl::StatusOr<Report> Judge(const BestPlan& best) {
-    return Simulate(best.game->cost_model(), best.plan);
-  }
-
   // The game of problem i in which plans lie of this legal order of instructions.
   std::shared_ptr<const Game> GameAt(size_t i, const std::vector<Tick>& order) const {
     return games_[i]->PlannedAt(order);
-  }
-
-  // The best plan of problem i, with its order.
-  std::string Json(size_t i) const {
-    const auto& [game, order, plan, latency_ps, found_by, play_found_by] = best_plans_[i];
-    if (order.empty()) return PlanToJson(*problems_[i].program, plan);
-    return OrderedPlanToJson(*problems_[i].program, order, game->program(), plan);
   }
 
   absl::Status CheckGroup(int group) const {
@@ -446,33 +400,14 @@ class MuZeroTrainer final : public Trainer {
     return absl::OkStatus();
   }
 
-  // With `stale` the searches don't count.
-  void Revise(const Harvest& harvest, bool stale) {
-    for (const Revision& one : harvest.revisions) {
-      PlayedGame* const game = replay_.Find(one.id);
-      if (game == nullptr || (one.value && stale)) continue;
-      muzero::Step& step = game->steps[one.id.step];
-      if (!one.value) {
-        step.policy = one.policy;
-        step.taught = 1;
-        continue;
-      }
-      step.value = *one.value;
-      step.searched = 1;
-      if (step.taught != 0) continue;  // by the rules themselves, which no search knows better
-      step.policy = one.policy;
-      if (game->source == Source::kRecent || !game->MayBeImitated()) continue;
-      for (float& p : step.policy) p *= static_cast<float>(1 - config_.imitation);
-      const uint8_t played = game->actions[step.decision];
-      step.policy[played] += static_cast<float>(config_.imitation);
-    }
-  }
-
   void TakeHarvest(size_t group, Harvest harvest, std::optional<int64_t> most_stale) {
     const auto is_stale = [&](int64_t updates) {
       return most_stale && learner_->updates() - updates > *most_stale;
     };
-    Revise(harvest, groups_[group].out && is_stale(groups_[group].updates));
+    const bool stale = groups_[group].out && is_stale(groups_[group].updates);
+    for (const Revision& one : harvest.revisions) {
+      if (!one.value || !stale) replay_.Revise(one);
+    }
     step_.Add(harvest);
     for (const PlayedGame& game : harvest.rollouts) Offer(game, "muzero");
     for (const PlayedGame& game : harvest.variations) Offer(game, "muzero, varied");
