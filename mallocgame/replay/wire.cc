@@ -180,9 +180,11 @@ absl::StatusOr<std::shared_ptr<const mallocgame::GameOptions>> OptionsFromWire(
     MG_RETURN_IF_ERROR(SetFromWire(name, value, *options));
   }
   for (const OtherOption& other : wire.others()) {
-    OptionValue value = other.flag();
-    if (other.value_case() == OtherOption::kWhole) value = int64_t{other.whole()};
-    if (other.value_case() == OtherOption::kReal) value = other.real();
+    const bool whole = other.value_case() == OtherOption::kWhole;
+    const bool real = other.value_case() == OtherOption::kReal;
+    const OptionValue value = whole  ? OptionValue(int64_t{other.whole()})
+                              : real ? OptionValue(other.real())
+                                     : OptionValue(other.flag());
     MG_RETURN_IF_ERROR(SetFromWire(other.name(), value, *options));
   }
   return std::shared_ptr<const mallocgame::GameOptions>(std::move(options));
