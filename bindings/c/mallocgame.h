@@ -15,6 +15,10 @@
  *
  * Numbers are picoseconds and bytes. An action is a number from 0 on.
  *
+ * Other copies. It is linked with libprotobuf, which ends a process that has the same messages
+ * twice. So no process can have it beside mallocgame::io or a mallocgame for Python that was built
+ * from source; that of a wheel has a libprotobuf of its own.
+ *
  * Versions. Within a major version functions are added, and none changes or goes; the members of
  * structs stay. */
 #ifndef MALLOCGAME_C_H_

@@ -14,28 +14,43 @@ namespace {
 // The least utility: stalls can make a play slower than all-main, but not by this much.
 constexpr double kLeastUtility = -100;
 
-const spiel::GameType kType = {
-    "mallocgame",
-    "mallocGame",
-    spiel::GameType::Dynamics::kSequential,
-    spiel::GameType::ChanceMode::kDeterministic,
-    spiel::GameType::Information::kPerfectInformation,
-    spiel::GameType::Utility::kGeneralSum,
-    spiel::GameType::RewardModel::kTerminal,
-    /*max_num_players=*/1,
-    /*min_num_players=*/1,
-    /*provides_information_state_string=*/true,
-    /*provides_information_state_tensor=*/false,
-    /*provides_observation_string=*/true,
-    /*provides_observation_tensor=*/true,
-    {{"program", spiel::GameParameter(std::string("wavernn_64steps_b8.tpu_v4i"))},
-     {"hardware", spiel::GameParameter(std::string())},
-     {"actions", spiel::GameParameter(std::string("full"))},
-     {"game", spiel::GameParameter(std::string("time"))},
-     {"candidates", spiel::GameParameter(4)},
-     {"observation", spiel::GameParameter(std::string("flat"))}}};
+// By the number of players.
+spiel::GameType TypeOf(int players) {
+  using Type = spiel::GameType;
+  const auto text = [](const char* value) { return spiel::GameParameter(std::string(value)); };
+  return {"mallocgame",
+          "mallocGame",
+          Type::Dynamics::kSequential,
+          Type::ChanceMode::kDeterministic,
+          Type::Information::kPerfectInformation,
+          players == 2 ? Type::Utility::kZeroSum : Type::Utility::kGeneralSum,
+          Type::RewardModel::kTerminal,
+          /*max_num_players=*/2,
+          /*min_num_players=*/1,
+          /*provides_information_state_string=*/true,
+          /*provides_information_state_tensor=*/false,
+          /*provides_observation_string=*/true,
+          /*provides_observation_tensor=*/true,
+          {{"program", text("wavernn_64steps_b8.tpu_v4i")},
+           {"hardware", text("")},
+           {"actions", text("full")},
+           {"game", text("time")},
+           {"candidates", spiel::GameParameter(4)},
+           {"observation", text("flat")},
+           {"players", spiel::GameParameter(1)}}};
+}
 
-const spiel::GameRegisterer kRegistered(kType, [](const spiel::GameParameters& parameters) {
+int PlayersOf(const spiel::GameParameters& parameters) {
+  const auto given = parameters.find("players");
+  const int players = given == parameters.end() ? 1 : given->second.int_value();
+  if (players != 1 && players != 2) {
+    spiel::SpielFatalError("mallocgame: players: found " + std::to_string(players) +
+                           ", allowed: 1, 2");
+  }
+  return players;
+}
+
+const spiel::GameRegisterer kRegistered(TypeOf(1), [](const spiel::GameParameters& parameters) {
   return std::make_shared<const MallocGame>(parameters);
 });
 
@@ -100,7 +115,9 @@ std::string PlanOf(mg_handle position) {
 
 }  // namespace
 
-MallocGame::MallocGame(const spiel::GameParameters& parameters) : spiel::Game(kType, parameters) {
+MallocGame::MallocGame(const spiel::GameParameters& parameters)
+    : spiel::Game(TypeOf(PlayersOf(parameters)), parameters),
+      players_(ParameterValue<int>("players")) {
   const auto program = Unquoted(ParameterValue<std::string>("program"));
   const auto hardware = Unquoted(ParameterValue<std::string>("hardware"));
   const auto kind = ParameterValue<std::string>("game");
@@ -135,6 +152,13 @@ MallocGame::MallocGame(const spiel::GameParameters& parameters) : spiel::Game(kT
 }
 
 double MallocGame::MinUtility() const { return kLeastUtility; }
+
+double MallocGame::MaxUtility() const { return players_ == 2 ? -kLeastUtility : 1; }
+
+absl::optional<double> MallocGame::UtilitySum() const {
+  if (players_ == 2) return 0;
+  return absl::nullopt;
+}
 
 std::unique_ptr<spiel::State> MallocGame::NewInitialState() const {
   return std::make_unique<MallocState>(shared_from_this());
@@ -206,8 +230,10 @@ std::string MallocState::ToString() const {
 
 std::vector<double> MallocState::Returns() const {
   const auto all_main_ps = static_cast<double>(game().info_.all_main_ps);
-  if (!IsTerminal() || all_main_ps == 0) return {0};
-  return {1 - static_cast<double>(info_.latency_ps) / all_main_ps};
+  const bool known = IsTerminal() && all_main_ps > 0;
+  const double first = known ? 1 - static_cast<double>(info_.latency_ps) / all_main_ps : 0;
+  if (num_players_ == 2) return {first, -first};
+  return {first};
 }
 
 std::string MallocState::InformationStateString(spiel::Player player) const {

@@ -8,6 +8,8 @@
 //   actions      "full" or "paper", of the time game
 //   candidates   how many runs the priority game shows
 //   observation  "flat" or "compact"
+//   players      1, or 2 for algorithms of zero-sum games, as AlphaZero is: the second never moves,
+//                and its utility is the first one's negative
 //
 // One player, perfect information, no chance; the utility is the return, 1 - latency / all-main
 // latency. In the text of a game names are percent-encoded. What is wrong is told by
@@ -54,9 +56,10 @@ class MallocGame final : public spiel::Game {
 
   int NumDistinctActions() const override { return info_.num_actions; }
   std::unique_ptr<spiel::State> NewInitialState() const override;
-  int NumPlayers() const override { return 1; }
+  int NumPlayers() const override { return players_; }
   double MinUtility() const override;
-  double MaxUtility() const override { return 1; }
+  double MaxUtility() const override;
+  absl::optional<double> UtilitySum() const override;
   std::vector<int> ObservationTensorShape() const override { return {observation_size_}; }
   int MaxGameLength() const override { return info_.max_decisions; }
   std::string ActionToString(spiel::Player player, spiel::Action action) const override;
@@ -70,7 +73,7 @@ class MallocGame final : public spiel::Game {
 
   Owned program_, game_, observer_;
   mg_game_info info_ = {};
-  int observation_size_ = 0;
+  int observation_size_ = 0, players_ = 1;
 };
 
 class MallocState final : public spiel::State {

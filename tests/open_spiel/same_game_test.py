@@ -17,6 +17,7 @@ GAMES = [
     f"mallocgame(program={PROGRAM})",
     f"mallocgame(actions=paper,program={PROGRAM})",
     "mallocgame(game=priority,candidates=8,observation=compact,hardware=tpu_v5e)",
+    f"mallocgame(players=2,observation=compact,program={PROGRAM})",
     f"mallocgame(game=schedule,observation=compact,program={PROGRAM})",
 ]
 folder = str(pathlib.Path(mallocgame.envs.openspiel.__file__).parents[1] / "programs")

@@ -90,7 +90,7 @@ void TestGame(const std::string& text, int times) {
   SPIEL_CHECK_EQ(again->Returns(), random->Returns());
   Refused([&] { end.Clone()->ApplyAction(0); }, "over");
   Refused([&] { game->NewInitialState()->ApplyAction(1 << 20); }, "action -1");
-  Refused([&] { game->NewInitialState()->ObservationTensor(1); }, "player < num_players_");
+  Refused([&] { game->NewInitialState()->ObservationTensor(2); }, "player < num_players_");
   Refused([&] { malloc_game.Replay("log"); }, "mallocgame: ");
 }
 
@@ -99,6 +99,7 @@ void TestParameters(const std::string& program) {
   Refused([] { spiel::LoadGame("mallocgame(game=chess)"); }, "priority");
   Refused([] { spiel::LoadGame("mallocgame(hardware=tpu_v99)"); }, "tpu_v5e");
   Refused([] { spiel::LoadGame("mallocgame(candidates=3)"); }, "candidates");
+  Refused([] { spiel::LoadGame("mallocgame(players=3)"); }, "players: found 3, allowed: 1, 2");
   Refused([] { spiel::LoadGame("mallocgame(observation=dict)"); }, "'flat', 'compact'");
   const auto game = spiel::LoadGame("mallocgame", {{"program", spiel::GameParameter(program)},
                                                    {"actions", spiel::GameParameter("paper")},
@@ -143,6 +144,7 @@ int Main(int argc, char** argv) {
   TestGame("mallocgame(game=priority,candidates=8,observation=compact,program=" + program + ")",
            times);
   TestGame("mallocgame(game=schedule,observation=compact,program=" + program + ")", times);
+  TestGame("mallocgame(players=2,observation=compact,program=" + program + ")", times);
   return 0;
 }
 

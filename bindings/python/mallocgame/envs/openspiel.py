@@ -4,9 +4,10 @@ Importing this module registers pyspiel.load_game("mallocgame", {"program": NAME
 open_spiel. There are one player, perfect information and no chance; the utility is the return,
 1 - latency / all-main latency. The parameters are program (a bundled name, a level's or a .mgp
 path), hardware ("" is the program's own), actions ("full" or "paper"), game ("time", "priority" or
-"schedule"), candidates (how many runs the priority game shows) and observation ("flat" or
-"compact"). In the text of a game, as str(game) has it, names are percent-encoded: "," is %2C and
-"=" %3D.
+"schedule"), candidates (how many runs the priority game shows), observation ("flat" or "compact")
+and players (1, or 2 for algorithms of zero-sum games, as AlphaZero is: the second never moves, and
+its utility is the first one's negative). bindings/open_spiel has the same game in C++. In the text
+of a game, as str(game) has it, names are percent-encoded: "," is %2C and "=" %3D.
 
 The observation tensor has the numbers of MallocGameEnv's observation, and rl_environment gives them
 to OpenSpiel's own agents. There is no tensor of the information state, as in OpenSpiel's own games
@@ -32,29 +33,38 @@ from mallocgame.playables import played
 # The least utility: stalls can make a play slower than all-main, but not by this much.
 _LEAST_UTILITY = -100.0
 
-_TYPE = pyspiel.GameType(
-    short_name="mallocgame",
-    long_name="mallocGame",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.DETERMINISTIC,
-    information=pyspiel.GameType.Information.PERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.GENERAL_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=1,
-    min_num_players=1,
-    provides_information_state_string=True,
-    provides_information_state_tensor=False,
-    provides_observation_string=True,
-    provides_observation_tensor=True,
-    parameter_specification={
-        "program": "wavernn_64steps_b8.tpu_v4i",
-        "hardware": "",
-        "actions": "full",
-        "game": "time",
-        "candidates": 4,
-        "observation": "flat",
-    },
-)
+_PARAMETERS: dict[str, Any] = {
+    "program": "wavernn_64steps_b8.tpu_v4i",
+    "hardware": "",
+    "actions": "full",
+    "game": "time",
+    "candidates": 4,
+    "observation": "flat",
+    "players": 1,
+}
+
+
+def _type(players: int) -> pyspiel.GameType:
+    utility = pyspiel.GameType.Utility
+    return pyspiel.GameType(
+        short_name="mallocgame",
+        long_name="mallocGame",
+        dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
+        chance_mode=pyspiel.GameType.ChanceMode.DETERMINISTIC,
+        information=pyspiel.GameType.Information.PERFECT_INFORMATION,
+        utility=utility.ZERO_SUM if players == 2 else utility.GENERAL_SUM,
+        reward_model=pyspiel.GameType.RewardModel.TERMINAL,
+        max_num_players=2,
+        min_num_players=1,
+        provides_information_state_string=True,
+        provides_information_state_tensor=False,
+        provides_observation_string=True,
+        provides_observation_tensor=True,
+        parameter_specification=_PARAMETERS,
+    )
+
+
+_TYPE = _type(1)
 
 
 def _quoted(name: str) -> str:
@@ -76,17 +86,16 @@ class MallocGame(pyspiel.Game):
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         given: dict[str, Any] = params or {}
-        settings: dict[str, Any] = {**_TYPE.parameter_specification, **given}
+        settings: dict[str, Any] = {**_PARAMETERS, **given}
         for key in ("program", "hardware"):
             if isinstance(settings[key], str):
                 settings[key] = _unquoted(settings[key])
         name = settings["hardware"]
         # pyspiel gives the usual value of each parameter, also of those that the game hasn't.
-        usual = _TYPE.parameter_specification
         options = {
             one: settings[one]
             for one in ("actions", "game", "candidates")
-            if settings[one] != usual[one]
+            if settings[one] != _PARAMETERS[one]
         }
         (one,) = played(settings["program"], name or None, **options)
         self.game = one.game
@@ -98,18 +107,22 @@ class MallocGame(pyspiel.Game):
         kind = _arguments.one_of("observation", settings["observation"], ("flat", "compact"))
         self.observation = settings_of(kind, {})
         self._observer = Observer(self.game, self.observation)
+        players = _arguments.integer("players", settings["players"], 31)
+        if players not in (1, 2):
+            raise InvalidInputError(f"players: found {players}, allowed: 1, 2")
         info = pyspiel.GameInfo(
             num_distinct_actions=self.game.num_actions,
             max_chance_outcomes=0,
-            num_players=1,
+            num_players=players,
             min_utility=_LEAST_UTILITY,
-            max_utility=1.0,
+            max_utility=1.0 if players == 1 else -_LEAST_UTILITY,
+            **({} if players == 1 else {"utility_sum": 0.0}),
             max_game_length=self.game.max_decisions,
         )
         quoted: dict[str, Any] = {
             key: _quoted(settings[key]) for key in ("program", "hardware") if key in given
         }
-        super().__init__(_TYPE, info, {**given, **quoted})
+        super().__init__(_type(players), info, {**given, **quoted})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "MallocGame":
         return self  # It never changes.
@@ -195,7 +208,7 @@ class MallocState(pyspiel.State):
         return pyspiel.PlayerId.TERMINAL if self.state.is_terminal() else 0
 
     def _legal_actions(self, player: int) -> list[int]:
-        return self.state.legal_actions()
+        return self.state.legal_actions() if player == 0 else []
 
     def apply_action(self, action: int) -> None:
         super().apply_action(_arguments.action(action))
@@ -218,9 +231,10 @@ class MallocState(pyspiel.State):
 
     def returns(self) -> list[float]:
         all_main_ps = self.state.game.all_main_ps
-        if not self.state.is_terminal() or not all_main_ps:  # A program may take no time at all.
-            return [0.0]
-        return [1 - self.state.latency_ps / all_main_ps]
+        first = 0.0
+        if self.state.is_terminal() and all_main_ps:  # A program may take no time at all.
+            first = 1 - self.state.latency_ps / all_main_ps
+        return [first, -first][: self.num_players()]
 
     def information_state_string(self, player: int | None = None) -> str:
         return self.history_str()
