@@ -20,6 +20,7 @@ gymnasium = pytest.importorskip(
 pytestmark = pytest.mark.full
 
 IDS = {"time": "mallocgame/MallocGame-v0", "priority": "mallocgame/PriorityGame-v0"}
+EVERY_ID = [*IDS.values(), "mallocgame/ScheduleGame-v0"]
 ID = IDS["time"]
 both_games = pytest.mark.parametrize("kind", IDS)
 PROGRAM = "wavernn_64steps_b8.tpu_v4i"
@@ -98,6 +99,26 @@ def test_torchrl_rolls_out_legal_actions(observation, kind):
     np.testing.assert_allclose(
         rollout["next", "reward"].numpy()[:, 0], rewards, rtol=1e-5, atol=1e-7
     )
+
+
+@pytest.mark.filterwarnings(
+    "ignore::UserWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
+@pytest.mark.parametrize("observation", ["dict", "compact"])
+@pytest.mark.parametrize("id", EVERY_ID)
+def test_what_the_checkers_of_the_libraries_say(id, observation):
+    made = gymnasium.make(id, program=PROGRAM, observation=observation)
+    need("stable_baselines3.common.env_checker").check_env(made.unwrapped)
+    envs, utils = need("torchrl.envs"), need("torchrl.envs.utils")
+    env = envs.GymWrapper(made, categorical_action_encoding=True)
+    if observation == "compact":  # The mask is in the info alone.
+        count = int(made.action_space.n)
+        mask = need("torchrl.data").Binary(count, dtype=need("torch").int8)
+        reader = need("torchrl.envs.libs.gym").default_info_dict_reader(
+            ["action_mask"], spec={"action_mask": mask}
+        )
+        env.set_info_dict_reader(reader)
+    utils.check_env_specs(envs.TransformedEnv(env, envs.ActionMask()))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
