@@ -238,6 +238,42 @@ def tune_picture(path: pathlib.Path) -> None:
     )
 
 
+def embed_picture(path: pathlib.Path) -> None:
+    """Whose programs reach the game by which way."""
+    theirs, ours = list(style.KINDS.values())[:2]
+    names = [
+        "C++ search,\nlibtorch",
+        "JAX",
+        "Gymnasium,\nTorchRL, SB3 ...",
+        "C, Rust,\nJulia",
+        "OpenSpiel\nin C++",
+    ]
+    boxes = {name: (0.1 + 1.45 * i, 2.2, 1.2, 0.6, theirs) for i, name in enumerate(names)} | {
+        "VectorEnv.xla()": (1.5, 1.2, 1.3, 0.4, ours),
+        "environments": (3.0, 1.2, 1.2, 0.4, ours),
+        "mallocgame.h": (4.5, 1.2, 1.2, 0.4, ours),
+        "games, positions, observers, VectorEnv, logs": (0.1, 0.2, 7.0, 0.5, style.GRID),
+    }
+    core = list(boxes)[-1]
+    ways = {
+        names[1]: "VectorEnv.xla()",
+        names[2]: "environments",
+        names[3]: "mallocgame.h",
+        names[4]: "mallocgame.h",
+    }
+    arrows = [(name, way, "") for name, way in ways.items()]
+    diagram(
+        path,
+        (7.2, 3.0),
+        boxes,
+        [
+            (names[0], core, "headers"),
+            *arrows,
+            *((way, core, "") for way in dict.fromkeys(ways.values())),
+        ],
+    )
+
+
 def actions_picture(path: pathlib.Path) -> None:
     """One read decided in each of the four ways."""
     program = mg.load_program("muzero_unroll_b32.tpu_v4i_16mib")
@@ -509,6 +545,7 @@ def main() -> None:
     memories_picture(IMAGES / "memories.png")
     loop_picture(IMAGES / "loop.png")
     tune_picture(IMAGES / "tune.png")
+    embed_picture(IMAGES / "embed.png")
     actions_picture(IMAGES / "rules-actions.png")
     modes_picture(IMAGES / "priority-modes.png")
     priority_game_picture(IMAGES / "priority-game.png")
