@@ -1,7 +1,7 @@
 // make_programs FOLDER COUNT SEED [TICKS]: writes COUNT tiny random programs as FOLDER/0.mgp ...,
-// for tests in other languages. Each comes with hardware that holds a few of its buffers. With TICKS
-// they are large ones of that length (large_program.h) for tpu_v5e. The same seed gives the same
-// files.
+// for tests in other languages. Each comes with hardware that holds a few of its buffers. With
+// TICKS they are large ones of that length (large_program.h) for tpu_v4i_16mib. The same seed gives
+// the same files.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -31,7 +31,7 @@ mallocgame::ProgramFile Large(mallocgame::Rng& rng, int ticks) {
   mallocgame::ProgramFile file;
   file.program =
       mallocgame::testing::LargeProgram({.instructions = ticks, .seed = rng.Below(1000)});
-  file.hardware = *mallocgame::HardwarePreset("tpu_v5e");
+  file.hardware = *mallocgame::HardwarePreset("tpu_v4i_16mib");
   return file;
 }
 
