@@ -42,12 +42,14 @@ def measure(program: str, seconds: float, lp_seconds: float, plan_seconds: float
 
 
 def shown(name: str, row: ex.Row) -> list[str]:
+    path = pathlib.Path(name)
+    label = path.parent.name if path.name == "program.mgp" else path.name
     bound, took = row["lagrangian_ps"], f"{row['seconds']:.1f}"
     lp = ["–", "–"]
     if row.get("lp_status") == "optimal":
         lp = [f"{row['lp_seconds']:.1f}", f"{100 * (bound / row['lp_ps'] - 1):+.3f} %"]
     return [
-        pathlib.Path(name).stem,
+        f"`{label}`",
         f"{row['accesses']:,}",
         f"{row['no_contention_ps'] / 1e6:,.1f}",
         f"{bound / 1e6:,.1f}",

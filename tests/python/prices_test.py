@@ -107,6 +107,9 @@ def test_prices_of_an_early_stop_are_prices():
     stopped = mg.bounds.prices(program, seconds=1e-3)
     assert stopped.space_ps_per_byte.shape == stopped.channel_ps_per_ps.shape == (program.ticks,)
     assert mg.solve(program, "rent", prices=stopped).report.latency_ps > 0
+    # Time for the Lagrangian dual, but not for the linear programme.
+    risen = mg.bounds.prices(program, seconds=0.6)
+    assert risen.channel_ps_per_ps.max() > 0.5
 
 
 def test_solvers_take_prices():

@@ -137,7 +137,7 @@ void Dual::Project(absl::Span<double> at) const {
     if (level.parent >= 0) around[l] = around[level.parent] + at[channel_[level.exit]];
     for (int32_t p = level.first; p <= level.last; ++p) {
       double& channel = at[channel_[p]];
-      const double most = 1.0 - around[l];
+      const double most = std::max(0.0, 1.0 - around[l]);
       if (arrival_[p] < 0) {
         channel = std::min(channel, most);
         continue;

@@ -23,8 +23,8 @@ BOUNDS = ("no-contention", "any-order", "lagrangian", "lp", "milp")
 _NODES = 30_000
 # Programs with more accesses have linear programmes that take longer to write down than the time
 # that `lp` has by default; and the share of the time of `lp` that goes to `lagrangian` first.
-_MOST_ACCESSES_OF_LP = 5000
-_ASCENT_SHARE = 1 / 3
+MOST_ACCESSES_OF_LP = 5000
+ASCENT_SHARE = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def bound(
     if name == "no-contention":
         return Bound(least_ps, name, "optimal")
     if name == "any-order":
-        _check_solver(f"bound '{name}'")
+        check_solver(f"bound '{name}'")
         from mallocgame.bounds.any_order import AnyOrder
 
         free = AnyOrder(program, hardware)
@@ -137,10 +137,10 @@ def _lp_in_time(
     least_ps: int,
 ) -> Bound:
     """The bound `lp`, or what the Lagrangian dual of the same constraints reaches in the time."""
-    _check_solver("bound 'lp'")
+    check_solver("bound 'lp'")
     begin = time.monotonic()
-    solves = len(program.accesses) <= _MOST_ACCESSES_OF_LP
-    share = _ASCENT_SHARE if solves else 1.0
+    solves = len(program.accesses) <= MOST_ACCESSES_OF_LP
+    share = ASCENT_SHARE if solves else 1.0
     risen = climb(program, hardware, share * seconds, small, progress)
     status = "stopped"
     certificate: Certificate | None = risen.certificate
@@ -160,13 +160,13 @@ def relaxation_of(
     program: Program, hardware: Hardware, purpose: str, free_below_bytes: int | None = None
 ) -> "Relaxation":
     """Builds the linear programme. MallocGameError: highspy is missing, which `purpose` needs."""
-    _check_solver(purpose)
+    check_solver(purpose)
     from mallocgame.bounds.relaxation import Relaxation
 
     return Relaxation(program, hardware, _NODES, free_below_bytes)
 
 
-def _check_solver(purpose: str) -> None:
+def check_solver(purpose: str) -> None:
     try:
         import highspy  # noqa: F401
     except ModuleNotFoundError:
