@@ -158,7 +158,7 @@ absl::StatusOr<double> PlayBySearch(const std::shared_ptr<const mg::Game>& game,
   const auto search = mg::mcts::Search::Create(options, *rule, 1, game->num_actions());
   if (!search.ok()) return search.status();
   while (!(*model)->position(0).IsTerminal()) {
-    if (const absl::Status status = (*search)->Run(**model, 0); !status.ok()) return status;
+    if (absl::Status status = (*search)->Run(**model, 0); !status.ok()) return status;
     std::unique_ptr<mg::Position> next = (*model)->position(0).Clone();
     if (const auto saved_ps = next->Apply((*search)->action(0)); !saved_ps.ok())
       return saved_ps.status();
@@ -193,7 +193,7 @@ absl::Status Run(const std::string& path, int updates) {
 
 int main(int argc, char** argv) {
   if (argc != 2 && argc != 3) return std::cerr << "usage: embed_torch PROGRAM.mgp [UPDATES]\n", 2;
-  const absl::Status status = Run(argv[1], argc == 3 ? std::atoi(argv[2]) : 100);
+  const absl::Status status = Run(argv[1], argc == 3 ? std::stoi(argv[2]) : 100);
   if (!status.ok()) std::cerr << "embed_torch: " << status.ToString() << "\n";
   return status.ok() ? 0 : 2;
 }

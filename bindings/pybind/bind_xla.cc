@@ -280,9 +280,8 @@ XLA_FFI_DEFINE_HANDLER(
         .Ret<ffi::BufferR1<ffi::F32>>()
         .Ret<ffi::BufferR1<ffi::PRED>>());
 
-template <class Pointer>
-py::capsule CapsuleOf(Pointer pointer) {
-  return py::capsule(reinterpret_cast<const void*>(pointer));
+py::capsule CapsuleOf(XLA_FFI_Handler* handler) {
+  return py::capsule(reinterpret_cast<void*>(handler));
 }
 
 }  // namespace
@@ -317,8 +316,8 @@ void BindXla(py::module_& module) {
       "xla_type",
       [] {
         py::dict type;
-        type["type_id"] = CapsuleOf(&Kept::id);
-        type["type_info"] = CapsuleOf(&kKeptInfo);
+        type["type_id"] = py::capsule(static_cast<const void*>(&Kept::id));
+        type["type_info"] = py::capsule(static_cast<const void*>(&kKeptInfo));
         return type;
       },
       "What executables keep, as jax.ffi.register_ffi_type takes it.");
