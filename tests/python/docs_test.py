@@ -58,6 +58,7 @@ RUN = {"python", "sh", "cpp"}
 # These kinds are not run.
 SHOWN = {
     "",
+    "c",
     "text",
     "json",
     "bibtex",

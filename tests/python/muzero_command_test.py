@@ -238,13 +238,13 @@ def test_a_slow_moment_does_not_shorten_what_is_demonstrated(monkeypatch, slow):
     """Games of 10 us, 3 ms before they begin, and 0.2 s of something else in one of the calls."""
     now, calls = 0.0, 0
 
-    def solve(game: mg.Game, solver: str, seconds: float, evaluations: int) -> None:
+    def solve(game: mg.Game, solver: str, evaluations: int) -> None:
         nonlocal now, calls
         now += 0.003 + 1e-5 * evaluations + 0.2 * (calls == slow)
         calls += 1
 
     clock = functools.partial(timeit.repeat, timer=lambda: now)
-    monkeypatch.setattr(timing, "solve", solve)
+    monkeypatch.setattr(timing, "solve_game", solve)
     monkeypatch.setattr(timing.timeit, "repeat", clock)
     measured = timing._seconds_of_a_game(mg.Game(mg.load_program(PROGRAM)), 0.015)
     assert measured == pytest.approx(1e-5, rel=1e-3)
