@@ -160,4 +160,4 @@ def test_graph_network(tmp_path):
 
 @pytest.mark.parametrize("name", ["gymnasium_random.py", "sb3_maskable_ppo.py", "pyg_graph.py"])
 def test_examples_are_short(name):
-    assert len((ROOT / "examples" / name).read_text().splitlines()) <= 120
+    assert len((ROOT / "examples" / name).read_text().splitlines()) <= 150
