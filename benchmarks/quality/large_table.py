@@ -1,6 +1,6 @@
 """Makes the table of whole models: which share of XLA's gap to the bound a solver closes, by time.
 
-    python benchmarks/quality/large_table.py FOLDER [PROGRAM ...] [--seconds 1 10 60]
+    python benchmarks/quality/large_table.py FOLDER [PROGRAM ...] [--seconds 1,10,60]
     [--solver portfolio] [--bound lagrangian]
 
 Without names the programs are those of the suite `large` that are here (`mallocgame xla large`
