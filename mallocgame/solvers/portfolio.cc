@@ -2,19 +2,17 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
 #include "mallocgame/game/games.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/solvers/pipeline.h"
+#include "mallocgame/solvers/recorder.h"
 
 namespace mallocgame {
 namespace {
@@ -69,42 +67,17 @@ std::vector<Member> LongMembers(const SolveProblem& problem, const SolveLimits& 
   return members;
 }
 
-// Collects the members' improvements in one falling curve.
-class Curve {
- public:
-  explicit Curve(const SolveLimits& limits)
-      : limits_(limits), deadline_(limits.seconds, limits.cancel) {}
-
-  const Deadline& deadline() const { return deadline_; }
-
-  void Add(const std::string& solver, int64_t latency_ps) {
-    const std::lock_guard lock(mutex_);
-    if (latency_ps >= best_) return;
-    best_ = latency_ps;
-    points_.push_back({deadline_.seconds(), latency_ps, solver});
-    if (limits_.progress) limits_.progress(points_.back().seconds, latency_ps);
-  }
-  std::vector<Improvement> Take() { return std::move(points_); }
-
- private:
-  const SolveLimits& limits_;
-  const Deadline deadline_;
-  std::mutex mutex_;
-  int64_t best_ = std::numeric_limits<int64_t>::max();
-  std::vector<Improvement> points_;
-};
-
 absl::StatusOr<SolveResult> RunSolver(const SolveProblem& problem, const SolveLimits& limits,
                                       const SolveFunction& solve, const Member& member,
-                                      Curve& curve) {
+                                      Recorder& recorder) {
   SolveLimits own = limits;
   own.seconds = limits.seconds * member.share;
   own.seed = limits.seed + member.seed;
-  own.progress = [&](double, int64_t latency_ps) { curve.Add(member.solver, latency_ps); };
+  own.progress = [&](double, int64_t latency_ps) { recorder.Found(latency_ps, member.solver); };
   SolveProblem played = problem;
   played.game = GameNamed(member.game, *problem.game);
   MG_ASSIGN_OR_RETURN(SolveResult result, solve(member.solver, played, own));
-  curve.Add(member.solver, result.report.latency_ps);
+  recorder.Found(result.report.latency_ps, member.solver);
   return result;
 }
 
@@ -115,12 +88,12 @@ bool IsBetter(const Report& one, const Report& other) {
 // Anneals the residences of these results, the best first.
 absl::StatusOr<SolveResult> AnnealOn(const SolveProblem& problem, const SolveLimits& limits,
                                      const SolveFunction& solve, std::vector<SolveResult> starts,
-                                     const Member& member, Curve& curve) {
+                                     const Member& member, Recorder& recorder) {
   SolveLimits own = limits;
   own.seed = limits.seed + member.seed;
   if (limits.seconds > 0) {
     own.seconds = std::max(
-        1e-9, std::min(limits.seconds - curve.deadline().seconds(), limits.seconds * member.share));
+        1e-9, std::min(limits.seconds - recorder.seconds(), limits.seconds * member.share));
   }
   Pipeline pipeline(*problem.game, own);
   if (member.plays_first) {
@@ -132,14 +105,14 @@ absl::StatusOr<SolveResult> AnnealOn(const SolveProblem& problem, const SolveLim
     Member player = member;
     player.solver = "anneal";
     player.share = limits.seconds > 0 ? kPlayed * own.seconds / limits.seconds : 1;
-    MG_ASSIGN_OR_RETURN(SolveResult played, RunSolver(problem, part, solve, player, curve));
+    MG_ASSIGN_OR_RETURN(SolveResult played, RunSolver(problem, part, solve, player, recorder));
     pipeline.Count(played.evaluations);
     starts.push_back(std::move(played));
     if (IsBetter(starts.back().report, starts[0].report)) std::swap(starts.back(), starts[0]);
   }
   SolveResult best = std::move(starts[0]);
   MG_RETURN_IF_ERROR(pipeline.Anneal(*problem.game, 1, best, absl::MakeSpan(starts).subspan(1)));
-  curve.Add(best.found_by, best.report.latency_ps);
+  recorder.Found(best.report.latency_ps, best.found_by);
   best.evaluations = pipeline.evaluations();
   return best;
 }
@@ -162,12 +135,12 @@ SolveResult* Best(std::vector<absl::StatusOr<SolveResult>>& results, const Repor
 
 absl::StatusOr<SolveResult> RunMembers(const SolveProblem& problem, const SolveLimits& limits,
                                        const SolveFunction& solve, std::vector<Member> members) {
-  Curve curve(limits);
+  Recorder recorder(limits);
   std::vector<absl::StatusOr<SolveResult>> results(members.size());
   const size_t cores = UsableCores(), quick = members.size();
   WorkerPool pool(static_cast<int>(cores));
   const auto run = [&](int i, int) {
-    results[i] = RunSolver(problem, limits, solve, members[i], curve);
+    results[i] = RunSolver(problem, limits, solve, members[i], recorder);
   };
   pool.Run(static_cast<int>(quick), 1, run);
   // Without XLA's own plan nobody knows how fast a plan has to be.
@@ -185,31 +158,24 @@ absl::StatusOr<SolveResult> RunMembers(const SolveProblem& problem, const SolveL
     pool.Run(static_cast<int>(members.size() - quick), 1, [&](int i, int worker) {
       const size_t m = quick + i;
       if (!members[m].solver.empty()) return run(static_cast<int>(m), worker);
-      results[m] = AnnealOn(problem, limits, solve, starts, members[m], curve);
+      results[m] = AnnealOn(problem, limits, solve, starts, members[m], recorder);
       members[m].solver = "annealing";
     });
   }
 
-  int64_t evaluations = 0;
   std::vector<std::string> failures;
   for (size_t i = 0; i < members.size(); ++i) {
     if (results[i].ok())
-      evaluations += results[i]->evaluations;
+      recorder.Count(results[i]->evaluations);
     else
       failures.push_back(absl::StrCat(members[i].solver, ": ", results[i].status().message()));
   }
   SolveResult* const best = best_of();
   if (best == nullptr) return results[0].status();
   SolveResult answer = std::move(*best);
-  answer.evaluations = evaluations;
   answer.failures = std::move(failures);
   answer.status = SolveStatus::kStopped;
-  answer.curve = curve.Take();
-  while (!answer.curve.empty() && answer.curve.back().latency_ps < answer.report.latency_ps)
-    answer.curve.pop_back();
-  if (answer.curve.empty() || answer.curve.back().latency_ps != answer.report.latency_ps) {
-    answer.curve.push_back({curve.deadline().seconds(), answer.report.latency_ps, answer.found_by});
-  }
+  recorder.Finish(answer);
   return answer;
 }
 
