@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "mallocgame/game/priority/arrangement.h"
+#include "mallocgame/game/priority/arrangement_tables.h"
 #include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/game/priority/profile.h"
 
