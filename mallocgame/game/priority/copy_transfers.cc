@@ -1,7 +1,7 @@
 #include "mallocgame/game/priority/copy_transfers.h"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include "mallocgame/base/rounding.h"
 
@@ -57,28 +57,10 @@ void CopyTransfers::Update(const Arrangement& arrangement) {
 }
 
 void CopyTransfers::Keep() {
-  for (const Changed& changed : touched_) {
-    touched_at_[changed.id] = -1;
-    if (!Has(changed.id)) free_transfers_.push_back(changed.id);
-  }
-  touched_.clear();
+  TransferSet::Keep();
   ++keeps_;
   free_residences_.insert(free_residences_.end(), left_.begin(), left_.end());
   left_.clear();
-  ranks_changed_ = false;
-}
-
-// Forgets what is as it was at Keep.
-void CopyTransfers::DropUnchanged() {
-  std::erase_if(touched_, [this](const Changed& changed) {
-    const bool neither = !Has(changed.id) && changed.kept.residence < 0;
-    if (!neither && transfers_[changed.id] != changed.kept) return false;
-    touched_at_[changed.id] = -1;
-    if (neither) free_transfers_.push_back(changed.id);
-    return true;
-  });
-  for (size_t i = 0; i < touched_.size(); ++i)
-    touched_at_[touched_[i].id] = static_cast<int32_t>(i);
 }
 
 // Finds the places of placed() that hold another residence, or none.
@@ -100,7 +82,7 @@ void CopyTransfers::Come(int32_t r) {
   const auto known = std::find_if(left_.begin(), left_.end(), [&](int32_t left) {
     return residences_[left].place == r && residences_[left].planned == planned;
   });
-  if (known != left_.end() && !ranks_changed_) {
+  if (known != left_.end() && !ranks_changed()) {
     id = *known;
     left_.erase(known);
   } else {
@@ -114,7 +96,7 @@ void CopyTransfers::Come(int32_t r) {
     residences_[id].place = r;
     residences_[id].keeps = keeps_;
   }
-  residences_[id].rank = r;
+  SetRank(id, r);
   order_[r] = id;
   come_.push_back(id);
 }
@@ -149,7 +131,7 @@ void CopyTransfers::ReplaceChanged() {
 void CopyTransfers::ReplaceFrom(size_t same) {
   const absl::Span<const uint64_t> stamps = arrangement_->stamps();
   FindKept(same);
-  ranks_changed_ = true;
+  ChangeRanks();
   for (size_t r = same; r < order_.size(); ++r) {
     if (order_[r] >= 0 && !residences_[order_[r]].kept) gone_.push_back(order_[r]);
   }
@@ -164,25 +146,20 @@ void CopyTransfers::ReplaceFrom(size_t same) {
       continue;
     }
     residences_[id].kept = false;
-    residences_[id].rank = residences_[id].place = static_cast<int32_t>(r);
+    residences_[id].place = static_cast<int32_t>(r);
+    SetRank(id, residences_[id].place);
     order_[r] = id;
   }
 }
 
 void CopyTransfers::Reset(const Arrangement& arrangement) {
   game_ = arrangement.tables().tables.id;
-  for (auto* list : {&free_residences_, &order_, &free_transfers_, &touched_at_, &left_})
-    list->clear();
-  touched_.clear();
-  ranks_changed_ = false;
+  Clear(tables_->program.ticks());
+  for (auto* list : {&free_residences_, &order_, &left_}) list->clear();
   for (Keys* keys : {&by_need_, &by_end_, &leaving_}) keys->clear();
   residences_.clear();
   stamps_.clear();
-  transfers_.clear();
-  waiting_.clear();
   begins_with_.assign(tables_->tables.decisions.size(), -1);
-  due_at_.assign(tables_->program.ticks() + 1, {});
-  free_at_.assign(tables_->program.ticks() + 1, {});
 }
 
 // Finds the residences that the arrangement has as before, behind the first `same` ones: those
@@ -193,8 +170,7 @@ void CopyTransfers::FindKept(size_t same) {
   for (size_t r = same; r < placed.size(); ++r) {
     if (placed[r].buffer < 0) continue;
     const int32_t id = begins_with_[first_decision(placed[r])];
-    if (id >= 0 && residences_[id].rank >= static_cast<int32_t>(same) &&
-        residences_[id].planned == placed[r])
+    if (id >= 0 && rank(id) >= static_cast<int32_t>(same) && residences_[id].planned == placed[r])
       kept_[r - same] = id;
   }
   KeepRising();
@@ -208,13 +184,13 @@ void CopyTransfers::FindKept(size_t same) {
 void CopyTransfers::KeepRising() {
   rising_.clear();  // for each length: the place in kept_ where such a part ends lowest
   before_.assign(kept_.size(), -1);
-  const auto rank = [this](int32_t place) { return residences_[kept_[place]].rank; };
+  const auto rank_at = [this](int32_t place) { return rank(kept_[place]); };
   for (int32_t place = 0; place < std::ssize(kept_); ++place) {
     if (kept_[place] < 0) continue;
     auto at = rising_.end();
-    if (!rising_.empty() && rank(rising_.back()) > rank(place)) {
+    if (!rising_.empty() && rank_at(rising_.back()) > rank_at(place)) {
       at = std::partition_point(rising_.begin(), rising_.end(),
-                                [&](int32_t other) { return rank(other) < rank(place); });
+                                [&](int32_t other) { return rank_at(other) < rank_at(place); });
     }
     if (at != rising_.begin()) before_[place] = at[-1];
     if (at == rising_.end())
@@ -232,14 +208,13 @@ void CopyTransfers::KeepRising() {
 }
 
 bool CopyTransfers::IsLess(const Key& a, const Key& b) const {
-  return std::tuple(a.tick, residences_[a.residence].rank) <
-         std::tuple(b.tick, residences_[b.residence].rank);
+  return std::pair(a.tick, rank(a.residence)) < std::pair(b.tick, rank(b.residence));
 }
 
 void CopyTransfers::Erase(Keys& keys, absl::Span<const int32_t> gone,
                           Tick PlannedResidence::* tick) {
   if (gone.size() > kFew) {
-    std::erase_if(keys, [this](const Key& key) { return residences_[key.residence].rank < 0; });
+    std::erase_if(keys, [this](const Key& key) { return rank(key.residence) < 0; });
     return;
   }
   for (const int32_t id : gone) {
@@ -275,7 +250,7 @@ void CopyTransfers::TakeAway(absl::Span<const int32_t> gone) {
     for (const int32_t slice : residence.slices) Remove(slice);
     if (residence.eviction >= 0) Remove(residence.eviction);
     begins_with_[first_decision(residence.planned)] = -1;
-    residence.rank = -1;
+    SetRank(id, -1);
     NoteMoved(residence.planned);
   }
   Erase(by_need_, gone, &PlannedResidence::need);
@@ -408,17 +383,9 @@ void CopyTransfers::AddEviction(int32_t id) {
 void CopyTransfers::Hurry(int32_t id) {
   const PlannedResidence& planned = residences_[id].planned;
   const int32_t eviction = residences_[id].eviction;
-  Transfer& transfer = transfers_[eviction];
   const Tick deadline = EvictionDeadline(planned);
-  if (deadline == transfer.deadline) return;
-  Touch(eviction);
-  List& due = due_at_[transfer.deadline];
-  due.erase(std::find(due.begin(), due.end(), eviction));
-  transfer.deadline = deadline;
-  List& later = due_at_[deadline];
-  later.insert(std::upper_bound(later.begin(), later.end(), eviction,
-                                [this](int32_t a, int32_t b) { return IsBefore(a, b); }),
-               eviction);
+  if (deadline == (*this)[eviction].deadline) return;
+  SetDeadline(eviction, deadline);
   RefillBehind(planned);
 }
 
@@ -442,13 +409,13 @@ void CopyTransfers::MakeSlices(int32_t id) {
     TakeOver(id, (--next)->residence, earliest);
   for (auto next = upper(leaving_, earliest); next != leaving_.begin() && !open_.empty();) {
     const int32_t other = (--next)->residence;
-    if (transfers_[residences_[other].eviction].deadline > earliest) TakeOver(id, other, earliest);
+    if ((*this)[residences_[other].eviction].deadline > earliest) TakeOver(id, other, earliest);
   }
   for (const auto& [from, to] : open_) AddSlice(id, from, to, earliest, -1);
 
   List& slices = residences_[id].slices;
   if (std::equal(slices.begin(), slices.end(), slices_.begin(), slices_.end(),
-                 [this](int32_t known, const Transfer& made) { return transfers_[known] == made; }))
+                 [this](int32_t known, const Transfer& made) { return (*this)[known] == made; }))
     return;
   for (const int32_t slice : slices) Remove(slice);
   slices.clear();
@@ -504,58 +471,6 @@ int32_t CopyTransfers::SourceOf(const PlannedResidence& planned) const {
     return writer >= 0 ? residences_[order_[writer]].eviction : -1;
   }
   return -1;
-}
-
-int32_t CopyTransfers::Add(const Transfer& transfer) {
-  const int32_t id = FreeTransfer(transfer);
-  transfers_[id] = transfer;
-  List& due = due_at_[transfer.deadline];
-  due.insert(std::upper_bound(due.begin(), due.end(), id,
-                              [this](int32_t a, int32_t b) { return IsBefore(a, b); }),
-             id);
-  free_at_[transfer.free_from].push_back(id);
-  for (const int32_t eviction : transfer.after) {
-    if (eviction >= 0) waiting_[eviction].push_back(id);
-  }
-  return id;
-}
-
-// An index for a new transfer: the one that it had before if it comes back.
-int32_t CopyTransfers::FreeTransfer(const Transfer& wanted) {
-  if (!ranks_changed_) {
-    for (const Changed& changed : touched_) {
-      if (!Has(changed.id) && changed.kept == wanted) return changed.id;
-    }
-  }
-  if (free_transfers_.empty()) {
-    free_transfers_.push_back(static_cast<int32_t>(transfers_.size()));
-    transfers_.push_back({.residence = -1});
-    waiting_.emplace_back();
-    touched_at_.push_back(-1);
-  }
-  const int32_t id = free_transfers_.back();
-  free_transfers_.pop_back();
-  Touch(id);
-  return id;
-}
-
-// Notes how a transfer was at Keep before it changes.
-void CopyTransfers::Touch(int32_t id) {
-  if (touched_at_[id] >= 0) return;
-  touched_at_[id] = static_cast<int32_t>(touched_.size());
-  touched_.push_back({id, transfers_[id]});
-}
-
-void CopyTransfers::Remove(int32_t id) {
-  Touch(id);
-  Transfer& transfer = transfers_[id];
-  const auto erase = [id](List& list) { list.erase(std::find(list.begin(), list.end(), id)); };
-  erase(due_at_[transfer.deadline]);
-  erase(free_at_[transfer.free_from]);
-  for (const int32_t eviction : transfer.after) {
-    if (eviction >= 0) erase(waiting_[eviction]);
-  }
-  transfer.residence = -1;
 }
 
 }  // namespace mallocgame
