@@ -207,7 +207,7 @@ def of_xla() -> list:
     scheduled = xla.phases.Scheduled({"opt_hlo": part})
     lowered = xla.phases.Lowered((b"code",), frozenset({"hash"}), {"fusion": "hash"}, {"fusion": 5})
     written = xla.emitting.Written(
-        program.xla_plan, program, scheduled, lowered, (lowered,), report
+        program.xla_plan, program, scheduled, lowered, (lowered,), report, report
     )
     tuned = xla.Tuned(capture, report, written, 2, ("refused",), 0.5)
     key = xla.tuned_folders.Key(

@@ -3,12 +3,15 @@
 Skipped, with the reason, where JAX or libtpu is missing.
 """
 
+import dataclasses
+
 import numpy as np
 import pytest
 from xla_programs import LOOP, loop
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame._cli.xla_tune import _tuned_row
 from mallocgame.xla.claims import cost_ps
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
@@ -112,6 +115,26 @@ def test_ctrl_c_gives_the_best_so_far(captured_loop, compiler, tmp_path):
 def test_ctrl_c_while_prices_are_asked_for(captured_loop, compiler):
     tuned = mgx.tune_capture(captured_loop, 100, 0, compiler, Stop(0))
     assert tuned.interrupted and tuned.best is None and tuned.speedup == 1.0
+
+
+@pytest.mark.parametrize("plans", [0, 1])
+def test_xla_and_the_best_have_the_same_prices(captured_loop, compiler, plans):
+    """Also if the capture had no time for prices of XLA's own places, and the search asks them."""
+    unpriced = dataclasses.replace(captured_loop, prices={})
+    tuned = mgx.tune_capture(unpriced, 100, 0, compiler, Stop(plans))
+    known = tuned.capture
+    before = mg.simulate(unpriced.program, unpriced.xla_plan)
+    assert tuned.xla.latency_ps == mg.simulate(known.program, known.xla_plan).latency_ps
+    assert tuned.xla.latency_ps != before.latency_ps
+    row = _tuned_row(tuned)
+    assert row["default_ps"] == row["xla_ps"] == tuned.xla.latency_ps
+    assert row["latency_ps"] == tuned.report.latency_ps
+    if tuned.best is None:
+        figures = ("speedup", "speedup_vs_xla", "speedup_calibrated")
+        cold = (name.replace("speedup", "speedup_cold", 1) for name in figures[:2])
+        assert {row[name] for name in (*figures, *cold, "speedup_calibrated_cold")} == {1.0}
+    else:
+        assert tuned.best.program.fingerprint == known.program.fingerprint
 
 
 @pytest.mark.weekly

@@ -198,7 +198,8 @@ def _apply(options: argparse.Namespace) -> int:
     if options.plan_output is not None:
         save_plan(done.plan, done.program, options.plan_output)
         save_program(done.program, f"{options.plan_output.removesuffix('.json')}.mgp")
-    row = emitted_row(captured, done.report, done.plan, done.program, done.calibrated) | {
+    figures = (done.xla, done.report, done.plan, done.program, done.calibrated)
+    row = emitted_row(captured, *figures) | {
         "predicted_ps": simulate(ordered, plan).latency_ps,
         "executable_bytes": len(done.executable),
     }

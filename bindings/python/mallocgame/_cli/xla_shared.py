@@ -7,7 +7,7 @@ import os
 
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import assumed_sentences
-from mallocgame._core import Plan, Program, Report, simulate
+from mallocgame._core import Plan, Program, Report
 from mallocgame.calibration import error_sentence
 from mallocgame.errors import InvalidInputError
 from mallocgame.experiments.plan_rows import Reference, Row, assumed_row, plan_row, reference
@@ -158,12 +158,20 @@ def open_compiler(options: argparse.Namespace, captured: Capture | None = None) 
 
 
 def emitted_row(
-    captured: Capture, report: Report, plan: Plan, program: Program, calibrated: Calibrated | None
+    captured: Capture,
+    xla: Report,
+    report: Report,
+    plan: Plan,
+    program: Program,
+    calibrated: Calibrated | None,
 ) -> Row:
-    """Returns what a program that the compiler has emitted costs, for --json."""
-    xla = simulate(captured.program, captured.xla_plan)
+    """Returns what a program that the compiler has emitted costs, for --json.
+
+    xla: what XLA's default costs, at the same prices.
+    """
     own = reference(captured.program, captured.target.hardware)
     known = own.report is not None
+    own = Reference(xla if known else None, own.invalid)
     part = claimed_part(xla)
     return plan_row(program, program.hardware, report, None, own) | {
         "speedup_cold": speedup(xla, report, cold=True) if known else None,

@@ -175,7 +175,8 @@ def _tuned_row(tuned: Tuned) -> Row:
     captured = tuned.capture
     program = captured.program if tuned.best is None else tuned.best.program
     plan = captured.xla_plan if tuned.best is None else tuned.best.plan
-    return emitted_row(captured, tuned.report, plan, program, tuned.calibrated) | {
+    figures = (tuned.xla, tuned.report, plan, program, tuned.calibrated)
+    return emitted_row(captured, *figures) | {
         "better": tuned.best is not None,
         "plans": tuned.plans,
         "refused": list(tuned.refused),

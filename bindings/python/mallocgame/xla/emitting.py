@@ -58,6 +58,8 @@ class Written:
     lowered: Lowered
     isolated: tuple[Lowered, ...]
     report: Report
+    xla: Report  # XLA's default at the same prices
+    order: Order | None = None  # of `program`; None is XLA's
     calibrated: Calibrated | None = None  # None: the program can't have calibrated prices
     # As PJRT serializes it; empty: it isn't linked.
     executable: bytes = dataclasses.field(default=b"", repr=False)
@@ -128,19 +130,29 @@ class Emitter:
         isolated = self._lower_isolated(lowered, placed)
         prices = prices_of(lowered, isolated, placed, hardware.fast_memory_space)
         self.capture = self.capture.with_prices(prices)
-        program = self._ordered(order)
-        plan = plan.rebased_on(program)
-        xla = self.capture.xla_plan
-        own = self.capture.program
-        known = calibrated_of(own, plan, xla, claimed_part(simulate(own, xla)), order)
-        return Written(
-            plan,
-            program,
-            scheduled,
-            lowered,
-            tuple(isolated.values()),
-            simulate(program, plan),
-            known,
+        report = simulate(program, plan)
+        code = tuple(isolated.values())
+        written = Written(plan, program, scheduled, lowered, code, report, self.xla, order)
+        return self.priced(written)
+
+    @property
+    def xla(self) -> Report:
+        """What XLA's default costs, at the prices that `capture` knows."""
+        return simulate(self.capture.program, self.capture.xla_plan)
+
+    def priced(self, written: Written) -> Written:
+        """Returns a written plan, and XLA's default, at the prices that `capture` knows."""
+        own, program = self.capture.program, self._ordered(written.order)
+        plan, xla = written.plan.rebased_on(program), self.xla
+        return dataclasses.replace(
+            written,
+            plan=plan,
+            program=program,
+            report=simulate(program, plan),
+            xla=xla,
+            calibrated=calibrated_of(
+                own, plan, self.capture.xla_plan, claimed_part(xla), written.order
+            ),
         )
 
     def _ordered(self, order: Order | None) -> Program:

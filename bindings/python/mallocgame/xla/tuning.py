@@ -70,7 +70,7 @@ class Tuned:
     All latencies are static estimates with simulated copies, not measurements on a chip.
     """
 
-    capture: Capture  # with the prices of all that was tried
+    capture: Capture  # with the prices of all that was tried, at which all figures are
     xla: Report  # what XLA's default costs
     best: Written | None  # linked; None: nothing is faster than XLA's default
     plans: int  # that were written and priced
@@ -221,14 +221,14 @@ def tune_capture(
             interrupted = True
         except CompilerDeadlineError as error:
             waited_for = str(error)
-        best = search.best
+        best = search.best_at_known_prices()
         xla_main_bytes = emitter.main_bytes()
         main_bytes = xla_main_bytes if best is None else emitter.main_bytes(best)
     if best is not None and options is not None:
         keep(options, capture, best)
     return Tuned(
         emitter.capture,
-        search.xla,
+        emitter.xla,
         best,
         search.plans,
         tuple(search.refused),
@@ -325,7 +325,7 @@ def what_is_left(
 
 def keep(folder: str | os.PathLike[str], capture: Capture, linked: Written) -> None:
     """Writes a program into a folder, in which jit() finds it."""
-    xla = simulate(capture.program, capture.xla_plan)
+    xla = linked.xla
     about = {
         "program": capture.name,
         "cost_ps": linked.cost_ps,
@@ -359,7 +359,6 @@ class _Search:
 
     def __init__(self, emitter: Emitter, seed: int, tell: Tell, by_both: bool, order: bool) -> None:
         captured = emitter.capture
-        self.xla = simulate(captured.program, captured.xla_plan)
         self.plans = 0
         self.refused: list[str] = []
         self._emitter = emitter
@@ -372,9 +371,8 @@ class _Search:
         self._main_bytes = self._own_main_bytes + captured.program.hardware.fast_bytes
         self._forbidden: set[int] = set()
         self._fast_bytes = captured.program.hardware.fast_bytes
-        self.best: Written | None = None  # faster than XLA's default
+        self._best: Written | None = None  # faster than XLA's default
         self._by_both = by_both and calibrated_if_possible(captured.program) is not None
-        self._best_gain = 1.0  # of `best`, by the prices by which it is the least
 
     def run(self, until: float) -> None:
         """Searches. until: time.monotonic() after which no plan is begun."""
@@ -384,7 +382,7 @@ class _Search:
         self._tell(f"{priced} placements of single instructions priced")
         seconds, fruitless = _FIRST_SECONDS, 0
         while fruitless < _PATIENCE:
-            before, was_right = self.best, True
+            before, was_right = self._best, True
             # What is best by one set of prices may be slower by the other: both have their turn.
             for calibrated in (False, True) if self._by_both else (False,):
                 left = until - time.monotonic()
@@ -392,7 +390,7 @@ class _Search:
                     return
                 given = min(seconds, max(_LEAST_SECONDS, _SHARE * left))
                 was_right = self._round(given, calibrated) and was_right
-            if was_right and self.best is before:
+            if was_right and self._best is before:
                 fruitless += seconds == _MOST_SECONDS
                 seconds = min(2 * seconds, _MOST_SECONDS)
 
@@ -424,7 +422,7 @@ class _Search:
             return False
         self._tell(
             f"plan {self.plans}: {written.report.latency_ps / 1e6:,.1f} µs, "
-            f"{speedup(self.xla, written.report):.3f}x"
+            f"{speedup(written.xla, written.report):.3f}x"
         )
         known = written.calibrated
         came_out = cost_ps(known.report) if calibrated and known is not None else written.cost_ps
@@ -443,15 +441,26 @@ class _Search:
 
     def _take(self, written: Written) -> None:
         """Links a plan that is better than the best. CompilerRefusedError."""
-        pairs = [(self.xla, written.report)]
+        best = self.best_at_known_prices()
+        if self._gain(written) > (1.0 if best is None else self._gain(best)):
+            self._best = self._emitter.link(written)
+
+    def best_at_known_prices(self) -> Written | None:
+        """Returns the best plan; None: by all that is known now there is none.
+
+        XLA's default, too, gets prices while the search learns, where the capture had no time.
+        """
+        best = None if self._best is None else self._emitter.priced(self._best)
+        return best if best is not None and self._gain(best) > 1.0 else None
+
+    def _gain(self, written: Written) -> float:
+        """Returns the gain by the prices by which it is the least; 1: by some it is no faster."""
+        pairs = [(written.xla, written.report)]
         if self._by_both and written.calibrated is not None:
             pairs.append((written.calibrated.xla, written.calibrated.report))
         if not all(is_faster(*pair) for pair in pairs):
-            return
-        gain = min(cost_ps(xla) / max(1, cost_ps(now)) for xla, now in pairs)
-        if gain > self._best_gain:
-            self.best = self._emitter.link(written)
-            self._best_gain = gain
+            return 1.0
+        return min(cost_ps(xla) / max(1, cost_ps(now)) for xla, now in pairs)
 
     def _learn(
         self, error: CompilerError, program: Program, plan: Plan, order: NDArray[np.int32] | None
