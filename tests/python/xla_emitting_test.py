@@ -275,3 +275,9 @@ def test_fast_memory_for_plans():
             with pytest.raises(mgx.emitting.PlanRefusedError) as refused:
                 emitter.write(at_the_end)  # for the target's own hardware
             assert refused.value.rule == "space"
+
+
+def test_what_a_capture_has_compiled_is_not_compiled_again(captured_loop, compiler):
+    before = compiler.phases.total()
+    with mgx.emitting.Emitter(captured_loop, compiler):
+        assert compiler.phases.total() == before

@@ -255,7 +255,7 @@ def _prices_of(
     crew: Crew, scheduled: Scheduled, module: str, until: float, late: list[str]
 ) -> Prices:
     """Has every instruction priced where it is, and adds those that take too long to `late`."""
-    lowered = crew.first.lower(scheduled)
+    lowered = crew.first.lower(scheduled, kept=True)
     first = {called: name for name, called in reversed(list(lowered.calls.items()))}
     missing: list[str] = []
     compiler = crew.first.compiler

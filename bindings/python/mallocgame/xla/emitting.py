@@ -86,7 +86,7 @@ class Emitter:
         self._crew = Crew(compiler, ALL_MAIN, jobs, tell)
         # As scheduled, with everything in main memory.
         self._scheduled = self._crew.first.schedule(capture.check_can_compile())
-        self._calls = self._crew.first.lower(self._scheduled).calls
+        self._calls = self._crew.first.lower(self._scheduled, kept=True).calls
         self._lowered = self._own_code(compiler)
 
     def __reduce__(self) -> NoReturn:
@@ -257,7 +257,7 @@ class Emitter:
         if kept is None:
             return {}
         assigned, made = kept
-        sites = _sites(phases.lower(assigned))
+        sites = _sites(phases.lower(assigned, kept=True))
         placed = PlacedModule(assigned.module, assigned.assignment)
         return {
             _key(called, placed.placement(sites[called])): code

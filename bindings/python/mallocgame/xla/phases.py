@@ -118,7 +118,8 @@ class Lowered:
 class Phases:
     """The phases of one compiler with one set of options.
 
-    What phases 1 and 2b make is kept in the compiler's cache, for all programs and processes.
+    What phases 1 and 2b make is kept in the compiler's cache, for all programs and processes, and
+    what 2a makes of a program as phase 1 gave it.
     """
 
     def __init__(self, compiler: Compiler, options: Mapping[str, str] | None = None) -> None:
@@ -136,10 +137,10 @@ class Phases:
             raise CompilerError(f"{_SCHEDULE}: gave no {', '.join(missing)}")
         return Scheduled(parts)
 
-    def lower(self, scheduled: Scheduled) -> Lowered:
-        """Runs phase 2a. CompilerError."""
+    def lower(self, scheduled: Scheduled, kept: bool = False) -> Lowered:
+        """Runs phase 2a. kept: as for Compiler.run_phase(). CompilerError."""
         given = scheduled.given(_MODULE, _ENVIRONMENT, _ASSIGNMENT)
-        return Lowered.of(self._run(_LOWER, given))
+        return Lowered.of(self._run(_LOWER, given, kept))
 
     def lower_isolated(self, scheduled: Scheduled, isolated: PartialProgram) -> Lowered:
         """Runs phase 2b on an isolated module of the program. CompilerError."""
