@@ -4,6 +4,8 @@ Skipped, with the reason, where JAX or libtpu is missing.
 """
 
 import dataclasses
+import time
+import types
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from xla_programs import LOOP, loop
 import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame._cli.xla_tune import _tuned_row
+from mallocgame.xla import captures, phases
 from mallocgame.xla.claims import cost_ps
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
@@ -120,8 +123,12 @@ def test_ctrl_c_while_prices_are_asked_for(captured_loop, compiler):
 @pytest.mark.parametrize("plans", [0, 1])
 def test_xla_and_the_best_have_the_same_prices(captured_loop, compiler, plans):
     """Also if the capture had no time for prices of XLA's own places, and the search asks them."""
-    unpriced = dataclasses.replace(captured_loop, prices={})
-    tuned = mgx.tune_capture(unpriced, 100, 0, compiler, Stop(plans))
+    unpriced, stop = dataclasses.replace(captured_loop, prices={}), Stop(plans or 1)
+
+    def tell(line: str) -> None:
+        stop("plan " if plans == 0 and "placements of single" in line else line)
+
+    tuned = mgx.tune_capture(unpriced, 100, 0, compiler, tell)
     known = tuned.capture
     before = mg.simulate(unpriced.program, unpriced.xla_plan)
     assert tuned.xla.latency_ps == mg.simulate(known.program, known.xla_plan).latency_ps
@@ -177,3 +184,30 @@ def test_a_gain_of_nearly_nothing_is_not_paid_with_cold_preloads(captured):
     assert cost_ps(Costs(1000, 1000)) > cost_ps(Costs(930, 1001))
     own = mg.simulate(captured.program, captured.xla_plan)
     assert cost_ps(own) == np.mean([own.latency_ps, own.latency_cold_ps])
+
+
+@pytest.mark.parametrize(("seconds", "own", "main"), [(400, 130, 260), (100, 30, 30)])
+def test_each_stage_of_a_capture_is_told(captured_loop, compiler, monkeypatch, seconds, own, main):
+    """The time of schedules, of 70 s each here, is gone for prices, but for a minute."""
+    told, schedules = [], []
+    schedule = phases.Phases.schedule
+
+    def slow(*given: object) -> phases.Scheduled:
+        schedules.append(70)
+        return schedule(*given)
+
+    clock = types.SimpleNamespace(monotonic=lambda: time.monotonic() + sum(schedules))
+    monkeypatch.setattr(phases.Phases, "schedule", slow)
+    monkeypatch.setattr(captures, "time", clock)
+    given = (captured_loop.module, compiler.target, "loop", compiler)
+    mgx.capture_module(*given, seconds=seconds, tell=told.append)
+    stages = [line for line in told if line.startswith("stage ")]
+    assert [line.partition(",")[0] for line in stages] == [f"stage {n} of 6" for n in range(1, 7)]
+    assert f"at most {own} s; stages 4 and 5 may take as long as 1 and 2, 70 s" in stages[2]
+    assert f"at most {main} s" in stages[5]
+
+
+def test_each_stage_of_a_search_is_told(captured_loop, compiler):
+    told = []
+    mgx.tune_capture(captured_loop, 0.5, 0, compiler, told.append)
+    assert {f"stage {n} of 3" for n in range(1, 4)} <= {line.partition(",")[0] for line in told}

@@ -25,9 +25,9 @@ from mallocgame.calibration import error_sentence
 from mallocgame.experiments.plan_rows import Row, plan_row, reference
 from mallocgame.files import load_ordered_plan, save_plan
 from mallocgame.programs import save_program
-from mallocgame.xla.captures import Capture, load_capture
+from mallocgame.xla.captures import LEAST_PRICING, Capture, load_capture
 from mallocgame.xla.targets import TARGETS, fast_mib_range, find_target
-from mallocgame.xla.tuning import HEADROOM_NOTE, NOTE, apply, pricing_seconds, what_is_left
+from mallocgame.xla.tuning import HEADROOM_NOTE, NOTE, apply, what_is_left
 
 _OWN_PLAN = "xla-assigned"
 
@@ -135,7 +135,7 @@ def _capture(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     with console.working(f"checking {options.source}") as work, open_compiler(options) as compiler:
-        captured = capture_source(options, compiler, work.tell, pricing_seconds(options.seconds))
+        captured = capture_source(options, compiler, work.tell, max(LEAST_PRICING, options.seconds))
         left = what_is_left(captured, options.seconds, compiler, work.tell)
     row = _program_row(left.capture) | {
         "bound_ps": left.bound_ps,

@@ -130,7 +130,7 @@ def capture_source(
     # This process only traces, so it leaves a TPU that is there to others.
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     name, function, arguments = find_source(source)
-    tell("the compiler's schedule and its prices")
+    tell("tracing the function")
     return capture(
         function,
         *arguments,

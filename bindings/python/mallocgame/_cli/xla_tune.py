@@ -20,9 +20,9 @@ from mallocgame._cli.xla_shared import (
 )
 from mallocgame.errors import InvalidInputError
 from mallocgame.experiments.plan_rows import Row
-from mallocgame.xla.captures import is_capture
+from mallocgame.xla.captures import LEAST_PRICING, is_capture
 from mallocgame.xla.dumps import TunedModule, tune_dumps
-from mallocgame.xla.tuning import BOTH, PRICES, Tuned, pricing_seconds, tune_capture
+from mallocgame.xla.tuning import BOTH, PRICES, Tuned, tune_capture
 
 
 def register(actions: parser.Commands) -> None:
@@ -68,11 +68,12 @@ def _tune(options: argparse.Namespace) -> int:
         )
     begin = time.monotonic()
     with console.working(f"tuning {options.source}") as work, open_compiler(options) as compiler:
-        pricing = pricing_seconds(options.seconds)
+        pricing = max(LEAST_PRICING, options.seconds)
         captured = capture_source(options, compiler, work.tell, pricing)
+        capture_seconds = time.monotonic() - begin
         tuned = tune_capture(
             captured,
-            max(0.0, options.seconds - (time.monotonic() - begin)),
+            max(0.0, options.seconds - capture_seconds),
             options.seed,
             compiler,
             work.tell,
@@ -81,12 +82,17 @@ def _tune(options: argparse.Namespace) -> int:
             options.prices,
             options.order,
         )
-    row = _tuned_row(tuned) | {"seed": options.seed}
+    row = _tuned_row(tuned) | {"seed": options.seed, "capture_seconds": round(capture_seconds, 3)}
     status = parser.INTERRUPTED if tuned.interrupted else parser.OK
     if options.json:
         print_json(row)
         return status
     print_latencies(row, tuned.capture)
+    if capture_seconds > options.seconds / 2:
+        console.print_line(
+            f"The capture took {capture_seconds:.0f} s of {options.seconds:g}: "
+            "more --seconds leave more for plans."
+        )
     if tuned.waited_for:
         console.print_line(f"Give it more --seconds: {tuned.waited_for}.")
     if tuned.interrupted:

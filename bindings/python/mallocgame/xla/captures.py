@@ -18,13 +18,15 @@ from mallocgame.programs import import_hlo
 from mallocgame.xla.compiler import Compiler
 from mallocgame.xla.lowering import compiler_options, lower
 from mallocgame.xla.modules import device_count_of_proto, hlo_proto, read_dump
-from mallocgame.xla.phases import Crew, Scheduled, Tell, quiet
+from mallocgame.xla.phases import Crew, Lowered, Scheduled, Stages, Tell, quiet
 from mallocgame.xla.prices import Prices, merged, prices_of, profile_of, read_profile
 from mallocgame.xla.stablehlo import device_count
 from mallocgame.xla.targets import Target, find_target
 
 # This turns memory space assignment off, so that every buffer is in main memory.
 ALL_MAIN: Mapping[str, str] = {"xla_msa_enable": "DISABLED"}
+
+LEAST_PRICING = 60.0  # seconds for prices, however long the schedules take
 
 # Names of files in a capture's folder, as in the bundled corpus (benchmarks/programs).
 _BEFORE, _ASSIGNED, _PRICED = "pre_msa.hlo.pb.gz", "post_msa.hlo.pb.gz", "codegen_{}.hlo.pb.gz"
@@ -199,8 +201,10 @@ def capture(
     module; those that lack one are the program's loops without trips_known.
     options: of the compiler, for this and every later compile of the capture, after those that
     jax.jit(function, compiler_options=...) was given. They become the target's (find_target).
-    seconds: for prices; an instruction that has none by then is left without (Capture.unpriced).
-    tell: is told of what the compiler is at, while that takes long.
+    seconds: of wall time, though prices have a minute of it (less, if `seconds` is less) however
+    long the schedules take. An instruction that has no price by then is left without
+    (Capture.unpriced).
+    tell: is told of each stage, how much of it is done, and how long the next ones may take.
 
     Each distinct instruction is priced where XLA has its arrays, and with all of them in main
     memory. InvalidInputError: the function can't be lowered, there is no such target, the function
@@ -226,15 +230,32 @@ def capture_module(
     """Captures StableHLO text, as capture() does."""
     _check_devices(name, device_count(module), target)
     late: list[str] = []
+    least = min(seconds, LEAST_PRICING) / 2
+    begin, stages = time.monotonic(), Stages(tell, 6)
     with shared(compiler, target) as ask:
-        with Crew(ask, tell=tell) as crew:
+        with Crew(ask, tell=stages) as crew:
+            stages.begin("XLA's schedule")
             assigned = crew.first.schedule(module)
-            begin = time.monotonic()
+            stages.begin("its code", "then it is known how long the rest takes")
+            lowered = crew.first.lower(assigned, kept=True)
+            spent = time.monotonic() - begin
             # The first half is for XLA's own places, of which a program needs the prices most.
-            own = _prices_of(crew, assigned, module, begin + seconds / 2, late)
-        with Crew(ask, ALL_MAIN, tell=tell) as crew:
+            until = max(begin + seconds / 2, time.monotonic() + least)
+            stages.begin(
+                f"prices of {len(assigned.isolated)} instructions at XLA's places",
+                f"{_at_most(until)}; stages 4 and 5 may take as long as 1 and 2, {spent:.0f} s",
+            )
+            own = _prices_of(crew, assigned, lowered, module, until, late)
+        with Crew(ask, ALL_MAIN, tell=stages) as crew:
+            stages.begin("the schedule with everything in main memory")
             unassigned = crew.first.schedule(module)
-            prices = _prices_of(crew, unassigned, module, begin + seconds, late)
+            stages.begin("its code")
+            lowered = crew.first.lower(unassigned, kept=True)
+            until = max(begin + seconds, time.monotonic() + least)
+            stages.begin(
+                f"prices of {len(unassigned.isolated)} instructions in main memory", _at_most(until)
+            )
+            prices = _prices_of(crew, unassigned, lowered, module, until, late)
         prices = merged(prices, own)
         captured = Capture(
             name,
@@ -251,11 +272,15 @@ def capture_module(
     return captured
 
 
+def _at_most(until: float) -> str:
+    left = until - time.monotonic()
+    return "as long as it takes" if left == math.inf else f"at most {left:.0f} s"
+
+
 def _prices_of(
-    crew: Crew, scheduled: Scheduled, module: str, until: float, late: list[str]
+    crew: Crew, scheduled: Scheduled, lowered: Lowered, module: str, until: float, late: list[str]
 ) -> Prices:
     """Has every instruction priced where it is, and adds those that take too long to `late`."""
-    lowered = crew.first.lower(scheduled, kept=True)
     first = {called: name for name, called in reversed(list(lowered.calls.items()))}
     missing: list[str] = []
     compiler = crew.first.compiler

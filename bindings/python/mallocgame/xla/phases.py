@@ -48,6 +48,25 @@ def quiet(_: str) -> None:
     """Says nothing: a Tell for nobody."""
 
 
+class Stages:
+    """A Tell that says before each word which of so many stages the work is at."""
+
+    def __init__(self, tell: Tell, count: int) -> None:
+        self._tell = tell
+        self._count = count
+        self._number = 0
+        self._name = ""
+
+    def begin(self, name: str, expected: str = "") -> None:
+        """Begins the next stage. expected: what is known before of its length."""
+        self._number += 1
+        self._name = f"stage {self._number} of {self._count}, {name}"
+        self._tell(f"{self._name}; {expected}" if expected else self._name)
+
+    def __call__(self, text: str) -> None:
+        self._tell(f"{self._name}: {text}")
+
+
 @dataclasses.dataclass(frozen=True)
 class Scheduled:
     """A program as phase 1 hands it out, or altered: its partial programs by name."""

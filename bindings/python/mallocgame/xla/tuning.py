@@ -19,7 +19,7 @@ from mallocgame._solve import solve
 from mallocgame.bounds.bound import bound
 from mallocgame.calibration import calibrated_if_possible, priced
 from mallocgame.errors import InvalidInputError
-from mallocgame.xla.captures import Capture, capture, shared
+from mallocgame.xla.captures import LEAST_PRICING, Capture, capture, shared
 from mallocgame.xla.claims import (
     Calibrated,
     calibrated_numbers,
@@ -38,6 +38,7 @@ from mallocgame.xla.compiler_errors import (
 )
 from mallocgame.xla.compiler_messages import CAPACITY, MAIN_MEMORY
 from mallocgame.xla.emitting import Emitter, Order, PlanRefusedError, Tell, Written, quiet
+from mallocgame.xla.phases import Stages
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
 NOTE = "static estimates of the compiler with simulated copies, not a measurement on a chip"
@@ -59,7 +60,6 @@ _LEAST_LEFT = 0.02  # With less there is probably nothing to win.
 _LEAST_SECONDS = 0.2  # A solver that has less finds nothing.
 _CLOSE = 1e-3  # A prediction that is off by less needs no other plan of the same length.
 _LEAST_GRACE, _GRACE = 10.0, 0.25  # for what is begun as the time ends: seconds, a share of it
-_LEAST_PRICING = 60.0  # seconds that a capture may price for
 _PATIENCE = 3  # rounds of the longest plans without a better one, until a search ends
 
 
@@ -171,7 +171,7 @@ def tune(
 
     function, args, target, fast_mib, name, preloads: as for capture().
     seconds: of wall time. What the compiler is at by then has a quarter of it more, at least 10 s.
-    Prices at XLA's own places may take at least a minute (pricing_seconds).
+    A capture takes its two schedules and a minute for prices, even if that is more.
     options: a folder in which jit() finds the program.
     jobs: how many compilers price instructions side by side; None is one for each processor.
     prices: "both", or "compiler": calibrated ones don't matter.
@@ -181,7 +181,6 @@ def tune(
     Ctrl-C ends it too, once the program is captured. Then the best so far comes back.
     """
     begin = time.monotonic()
-    tell("asking the compiler for its schedule and its prices")
     captured = capture(
         function,
         *args,
@@ -190,7 +189,7 @@ def tune(
         name=name,
         compiler=compiler,
         preloads=preloads,
-        seconds=pricing_seconds(seconds),
+        seconds=max(LEAST_PRICING, seconds),
         tell=tell,
     )
     left = max(0.0, seconds - (time.monotonic() - begin))
@@ -211,8 +210,9 @@ def tune_capture(
     """Tunes a program that is captured already, as tune() does."""
     begin = time.monotonic()
     by_both = _arguments.one_of("prices", prices, PRICES) == BOTH
-    with shared(compiler, capture.target) as ask, Emitter(capture, ask, jobs, tell) as emitter:
-        search = _Search(emitter, seed, tell, by_both, order)
+    stages = Stages(tell, 3)
+    with shared(compiler, capture.target) as ask, Emitter(capture, ask, jobs, stages) as emitter:
+        search = _Search(emitter, seed, tell, stages, by_both, order)
         interrupted, waited_for = False, ""
         try:
             with ask.until(begin + seconds + max(_LEAST_GRACE, _GRACE * seconds)):
@@ -239,11 +239,6 @@ def tune_capture(
         main_bytes,
         waited_for,
     )
-
-
-def pricing_seconds(seconds: float) -> float:
-    """Returns how long a capture may price for, given the wall time of what it is made for."""
-    return max(_LEAST_PRICING, seconds)
 
 
 def _calibrated(capture: Capture, best: Written | None) -> Calibrated | None:
@@ -357,13 +352,16 @@ def at_fault(error: CompilerError, program: Program, plan: Plan) -> NDArray[np.i
 class _Search:
     """Solves for one plan after another, each with the prices of those before."""
 
-    def __init__(self, emitter: Emitter, seed: int, tell: Tell, by_both: bool, order: bool) -> None:
+    def __init__(
+        self, emitter: Emitter, seed: int, tell: Tell, stages: Stages, by_both: bool, order: bool
+    ) -> None:
         captured = emitter.capture
         self.plans = 0
         self.refused: list[str] = []
         self._emitter = emitter
         self._seed = seed
         self._tell = tell
+        self._stages = stages
         self._order = order and captured.program.free_pairs > 0
         # Orders count as if everything lay in main memory. What a plan has in fast memory needs
         # none there, so an order that needs more by that may fit: the written plan tells.
@@ -377,9 +375,14 @@ class _Search:
     def run(self, until: float) -> None:
         """Searches. until: time.monotonic() after which no plan is begun."""
         begin = time.monotonic()
+        self._stages.begin("how much fast memory plans may take")
         self._fast_bytes = self._emitter.fast_bytes()
+        left = max(0.0, begin + _EXPLORING * (until - begin) - time.monotonic())
+        self._stages.begin("prices of other placements", f"at most {left:.0f} s")
         priced = self._emitter.explore(begin + _EXPLORING * (until - begin))
         self._tell(f"{priced} placements of single instructions priced")
+        left = max(0.0, until - time.monotonic())
+        self._stages.begin("plans", f"at most {left:.0f} s")
         seconds, fruitless = _FIRST_SECONDS, 0
         while fruitless < _PATIENCE:
             before, was_right = self._best, True
