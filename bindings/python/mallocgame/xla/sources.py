@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from mallocgame.by_name import find_object, in_a_line
 from mallocgame.errors import InvalidInputError
@@ -23,7 +23,7 @@ def workloads() -> Mapping[str, Callable[[], Source]]:
         raise InvalidInputError(
             "this installation holds no workloads; name a module:function"
         ) from None
-    return WORKLOADS
+    return cast(Mapping[str, Callable[[], Source]], WORKLOADS)
 
 
 def find_source(text: str) -> tuple[str, Callable[..., Any], tuple[Any, ...]]:
