@@ -39,7 +39,8 @@ struct GameObject : pybind11::object {
 
 }  // namespace mallocgame::python
 
-// Signatures name a structured array by what it is for NumPy.
+// Signatures name a structured array by what it is for NumPy. The members' names are pybind11's.
+// NOLINTBEGIN(readability-identifier-naming)
 namespace pybind11::detail {
 template <>
 struct handle_type_name<mallocgame::python::GameObject> {
@@ -51,6 +52,7 @@ struct handle_type_name<array_t<Row, Flags>> {
   static constexpr auto name =
       io_name("numpy.typing.ArrayLike", "numpy.typing.NDArray[numpy.void]");
 };
+// NOLINTEND(readability-identifier-naming)
 }  // namespace pybind11::detail
 
 namespace mallocgame::python {

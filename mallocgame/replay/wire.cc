@@ -124,7 +124,7 @@ const FieldDescriptor* FieldOf(const std::string& option) {
 
 absl::Status SetFromWire(const std::string& name, const OptionValue& value,
                          mallocgame::GameOptions& options) {
-  const absl::Status set = options.Set(name, value);
+  absl::Status set = options.Set(name, value);
   if (set.ok()) return set;
   return absl::InvalidArgumentError(absl::StrCat("options, ", set.message()));
 }
@@ -173,7 +173,7 @@ absl::StatusOr<std::shared_ptr<const mallocgame::GameOptions>> OptionsFromWire(
     } else if (std::holds_alternative<bool>(usual)) {
       value = fields.GetBool(wire, field);
     } else if (std::holds_alternative<int64_t>(usual)) {
-      value = int64_t{fields.GetInt64(wire, field)};
+      value = fields.GetInt64(wire, field);
     } else {
       value = fields.GetDouble(wire, field);
     }
@@ -182,7 +182,7 @@ absl::StatusOr<std::shared_ptr<const mallocgame::GameOptions>> OptionsFromWire(
   for (const OtherOption& other : wire.others()) {
     const bool whole = other.value_case() == OtherOption::kWhole;
     const bool real = other.value_case() == OtherOption::kReal;
-    const OptionValue value = whole  ? OptionValue(int64_t{other.whole()})
+    const OptionValue value = whole  ? OptionValue(other.whole())
                               : real ? OptionValue(other.real())
                                      : OptionValue(other.flag());
     MG_RETURN_IF_ERROR(SetFromWire(other.name(), value, *options));

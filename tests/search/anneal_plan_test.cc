@@ -99,7 +99,7 @@ TEST_CASE("of several plans the result is no slower than any, and says where it 
   prefetched.Prefetch(r, 1, 1);  // a stall of 8
   prefetched.ServeAll(r);
   const Plan all_main = AllMainPlan(*t.program, game->hardware());
-  const auto annealed = [&](std::vector<Plan> plans, int64_t limit) {
+  const auto annealed = [&](const std::vector<Plan>& plans, int64_t limit) {
     return *AnnealPlan(*game, plans, 1, [limit](int64_t trials) {
       return std::min(1.0, static_cast<double>(trials) / static_cast<double>(limit));
     });

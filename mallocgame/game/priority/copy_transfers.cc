@@ -57,7 +57,7 @@ void CopyTransfers::Update(const Arrangement& arrangement) {
 }
 
 void CopyTransfers::Keep() {
-  TransferSet::Keep();
+  KeepTransfers();
   ++keeps_;
   free_residences_.insert(free_residences_.end(), left_.begin(), left_.end());
   left_.clear();

@@ -102,6 +102,7 @@ class PriorityGame final : public Game {
   // program's own order, and no last one.
   Segment OwnSegment(int32_t run, Mode mode, absl::Span<const int32_t> own_access) const;
 
+  // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): the same, by its type.
   const PriorityGameOptions& options() const {
     return static_cast<const PriorityGameOptions&>(Game::options());
   }

@@ -14,7 +14,7 @@ void TransferSet::Clear(Tick ticks) {
   ranks_changed_ = false;
 }
 
-void TransferSet::Keep() {
+void TransferSet::KeepTransfers() {
   for (const Changed& changed : touched_) {
     touched_at_[changed.id] = -1;
     if (!Has(changed.id)) free_transfers_.push_back(changed.id);

@@ -63,7 +63,7 @@ class TransferSet {
  protected:
   // Makes it that of a program of so many ticks, without a transfer.
   void Clear(Tick ticks);
-  void Keep();
+  void KeepTransfers();
   int32_t Add(const Transfer& transfer);
   void Remove(int32_t id);
   void SetDeadline(int32_t id, Tick deadline);

@@ -9,34 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "mallocgame/solvers/lagrangian/path_prices.h"
 #include "mallocgame/solvers/lagrangian/paths.h"
 
 namespace mallocgame::lagrangian {
-
-// Prices as ways pay them. None but `served` and `replaced` is negative.
-template <class T>
-struct PathPrices {
-  std::vector<T> served, replaced;  // by access
-  std::vector<T> space;             // by position: of a byte at all points before it
-  // By position, of the channel in the bucket, for the unit that copies are measured in (a
-  // picosecond for floating-point prices): for an eviction, for a prefetch, and
-  // for an eviction of the value that the instruction in front of the bucket writes.
-  std::vector<T> evict, prefetch, written;
-  T preload = 0;
-};
-
-// What ways use.
-struct Usage {
-  Usage(size_t accesses, int32_t positions)
-      : served(accesses), replaced(accesses), bytes(positions + 1), evict_ps(positions),
-        prefetch_ps(positions), written_ps(positions) {}
-
-  std::vector<double> served, replaced;  // by access
-  std::vector<double> bytes;  // by position: of content there less that of the one before
-  std::vector<double> evict_ps, prefetch_ps, written_ps;  // by position
-  double preloads = 0;
-  std::vector<std::pair<int32_t, Serves>> served_by;  // accesses that main memory doesn't serve
-};
 
 __extension__ using Int128 = __int128;
 
@@ -405,14 +381,14 @@ class Cheapest {
       } else {
         if (how == kServedFast) {
           usage_->served[step.access] += 1;
-          usage_->served_by.push_back({step.access, kByFast});
+          usage_->served_by.emplace_back(step.access, kByFast);
           const bool born = step.kind == Step::kWrite ||
                             (step.kind == Step::kUpdate && trace.from[state] == kNone);
           if (born) Hold(step.to, step.to + 1, bytes);
         }
         if (how == kTaken) {
           usage_->replaced[step.access] += 1;
-          usage_->served_by.push_back({step.access, kByReplacing});
+          usage_->served_by.emplace_back(step.access, kByReplacing);
           if (step.kind == Step::kWrite && state == kReplaced) {
             usage_->prefetch_ps[trace.fetch] += CopyPs();
             Hold(trace.fetch, step.to + 1, bytes);

@@ -29,7 +29,8 @@ constexpr T CopyUnits() {
   return std::is_floating_point_v<T> ? T(1) : T(kCopyUnits);
 }
 // Units of the value in those of integer multipliers.
-constexpr int64_t kOfPrice = kOne >> 10, kOfByte = kOne >> 30;
+constexpr int64_t kPrices = int64_t{1} << 10, kBytes = int64_t{1} << 30;  // of kOne
+constexpr int64_t kOfPrice = kOne / kPrices, kOfByte = kOne / kBytes;
 // Larger integer multipliers aren't allowed: sums of what is paid at them keep to 128 bits.
 constexpr int64_t kMost = int64_t{1} << 60, kMostOfByte = int64_t{1} << 50;
 
@@ -238,9 +239,9 @@ std::vector<int64_t> Dual::Rounded(absl::Span<const double> at) const {
     switch (multipliers_[i].relaxed) {
       case Relaxed::kServed:
       case Relaxed::kReplaced:
-      case Relaxed::kPreload: value *= static_cast<double>(kOne / kOfPrice); break;
+      case Relaxed::kPreload: value *= static_cast<double>(kPrices); break;
       case Relaxed::kSpace:
-        value *= static_cast<double>(kOne / kOfByte) / static_cast<double>(hardware_.fast_bytes);
+        value *= static_cast<double>(kBytes) / static_cast<double>(hardware_.fast_bytes);
         break;
       case Relaxed::kChannel: value *= static_cast<double>(kShare); break;
       case Relaxed::kArrival: value = value * static_cast<double>(kShare) - 2 * margin; break;

@@ -109,7 +109,7 @@ class Dual {
   PathPrices<T> PricesAt(const std::vector<T>& at) const;
   template <class T>
   Cheap<T> CheapestRows(Tick tick, int32_t access, const PathPrices<T>& prices) const;
-  void UseRow(Tick tick, int32_t row, Usage& usage) const;
+  void UseRow(Tick tick, int32_t i, Usage& usage) const;
   // Sets the multipliers that a node shares with its parent so that all is the same to it.
   void Settle(const Node& node, const double (&cost)[3], absl::Span<double> at,
               PathPrices<double>& prices) const;

@@ -41,8 +41,8 @@ void Dual::MakeForest() {
     if (one == other) continue;
     root[one] = other;
     in_forest_[a] = true;
-    neighbours[buffer].push_back({tick, a});
-    neighbours[tick].push_back({buffer, a});
+    neighbours[buffer].emplace_back(tick, a);
+    neighbours[tick].emplace_back(buffer, a);
   }
   std::vector<bool> seen(buffers + ticks);
   for (int32_t start = 0; start < buffers + ticks; ++start) {

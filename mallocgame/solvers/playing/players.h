@@ -22,7 +22,7 @@ namespace mallocgame {
 bool PlayGreedy(const Game& game, Budget& budget);
 // `prices` are tried beside rent's own unless they are null.
 bool PlayRent(const Game& game, const Prices* prices, Budget& budget);
-bool PlayAnneal(const Game& game, Budget& budget);
+bool PlayAnneal(const Game& given, Budget& budget);
 bool PlayRandom(const Game& game, Budget& budget);
 
 struct ExactOutcome {
