@@ -459,9 +459,9 @@ MODELS: dict[str, tuple[str, Callable[[], Program]]] = {
     # In training.
     "llama_train_12l_b4_s512": ("tpu_v5e", lambda: _SMALL.train(4, 512)),
     "gpt2_medium_train_24l_b4_s512": ("tpu_v6e", lambda: gpt2(24, 1024, 4, 512)),
-    "llama_train_24l_b16_s1024_fsdp16": (
+    "llama_train_24l_b16_s512_fsdp16": (
         "tpu_v5e_4x4",
-        lambda: _but(_SMALL, layers=24, width=2048, devices=Devices(16, 1)).train(16, 1024),
+        lambda: _but(_SMALL, layers=24, width=2048, devices=Devices(16, 1)).train(16, 512),
     ),
     "llama_train_48l_in_8_passes": (
         "tpu_v5p",
