@@ -11,6 +11,7 @@ namespace mallocgame {
 namespace {
 
 using hlo_test::kFast;
+using hlo_test::kFastRows;
 using hlo_test::kHigh;
 using hlo_test::kMain;
 using hlo_test::kRows;
@@ -48,6 +49,38 @@ TEST_CASE("a slice that became a transfer out of fast memory reads there") {
   CHECK(read.OffsetOf("high", "high") == -1);
   CHECK(read.OffsetOf("b", "high") == -1);
   CHECK(read.plan.copies.empty());
+}
+
+TEST_CASE("a dynamic slice that became a transfer into fast memory is made there") {
+  ModuleText before, after;
+  before.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("i = s32[] parameter()")
+      .Add(Line("high", kRows, "dynamic-slice(p, i, i)"),
+           "dynamic_slice_sizes: 4 dynamic_slice_sizes: 128")
+      .Add("a = f32[8,128] negate(p)")
+      .Add("b = f32[4,128] negate(high)")
+      .Add("r = (f32[8,128], f32[4,128]) tuple(a, b)");
+  after.Computation("wrapped")
+      .Add("of = f32[8,128] parameter()")
+      .Add("at = s32[] parameter()")
+      .Add(Line("part", kFastRows, "dynamic-slice(of, at, at)"),
+           "dynamic_slice_sizes: 4 dynamic_slice_sizes: 128");
+  after.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("i = s32[] parameter()")
+      .Add(absl::StrCat("start = ((", kMain, ", s32[]), ", kFastRows,
+                        ", s32[]{:S(2)}) async-start(p, i)"),
+           "", {"wrapped"})
+      .Add("a = f32[8,128] negate(p)")
+      .Add(Line("done", kFastRows, "async-done(start)"))
+      .Add("b = f32[4,128] negate(done)")
+      .Add("r = (f32[8,128], f32[4,128]) tuple(a, b)")
+      .Place("start", {1}, 4096, 1);
+  const Read read = ReadPlan(before, after);
+  CHECK(read.OffsetOf("b", "high") == 4096);
+  for (const Instruction& instruction : read.program->instructions())
+    CHECK_FALSE(instruction.plain_copy);
 }
 
 TEST_CASE("a plain copy that became a prefetch of what was evicted just before") {

@@ -109,6 +109,30 @@ TEST_CASE("slices of all of an array that are joined are the array, others are p
   CHECK(back.kept_copies == 1);
 }
 
+TEST_CASE("a dynamic slice between the memories is a plain one, with its indices") {
+  ModuleText m;
+  m.Computation("cut")
+      .Add("cut.p = " + kInMain + " parameter()")
+      .Add("cut.i = s32[] parameter()")
+      .Add("cut.j = s32[] parameter()")
+      .Add("cut.s = f32[32,128]{1,0:S(1)} dynamic-slice(cut.p, cut.i, cut.j)",
+           "dynamic_slice_sizes: 32 dynamic_slice_sizes: 128");
+  m.Computation("main")
+      .Add("p = " + kInMain + " parameter()")
+      .Add("i = s32[] parameter()")
+      .Add("j = s32[] parameter()")
+      .Add("start = ((" + kInMain + ", s32[], s32[]), f32[32,128]{1,0:S(1)}, s32[]) " +
+               "async-start(p, i, j)",
+           "", {"cut"})
+      .Add("done = f32[32,128]{1,0:S(1)} async-done(start)")
+      .Add("r = f32[32,128] negate(done)");
+  const UnassignedModule back = TakenBack(m);
+  CHECK(OrderOf(back) ==
+        "p=parameter() i=parameter() j=parameter() done=dynamic-slice(p,i,j) r=negate(done)");
+  const int32_t plain = hlo_test::Named(*back.module, "done");
+  CHECK(back.module->instruction(plain).proto->dynamic_slice_sizes(0) == 32);
+}
+
 // u is updated in place by a fusion-like instruction; the copy of it is read before or afterwards.
 ModuleText UpdatedWhileHeld(bool read_afterwards) {
   ModuleText m;

@@ -243,8 +243,10 @@ class AccessBuilder {
     if (entry.kind != InstructionKind::kOrdinary || accesses.size() != 2) return false;
     if (accesses[0].kind != AccessKind::kRead || accesses[1].kind != AccessKind::kWrite)
       return false;
-    const bool slices = module_.opcode(entry.instruction) == kSlice;
-    return IsPlainCopy(module_, entry.instruction) &&
+    const Opcode opcode = module_.opcode(entry.instruction);
+    const bool slices = opcode == kSlice;
+    // A transfer that slices dynamically needs the indices, which may be computed late.
+    return opcode != kDynamicSlice && IsPlainCopy(module_, entry.instruction) &&
            (slices || buffer(accesses[0].buffer.value).size_bytes ==
                           buffer(accesses[1].buffer.value).size_bytes);
   }
@@ -347,6 +349,7 @@ bool IsPlainCopy(const Module& module, int32_t i) {
   if (module.arrays(i).size() != 1) return false;
   const ShapeProto& from = *module.arrays(operands[0])[0].shape;
   if (module.opcode(i) == kSlice) return IsSliceOfTiles(proto, from);
+  if (module.opcode(i) == kDynamicSlice) return proto.shape().element_type() == from.element_type();
   return module.opcode(i) == kCopy && operands.size() == 1 &&
          SameArray(from, *module.arrays(i)[0].shape);
 }

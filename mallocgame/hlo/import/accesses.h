@@ -17,8 +17,8 @@ namespace mallocgame::hlo {
 void BuildAccesses(const Module& module, const Schedule& schedule, BufferTable table,
                    ProgramData& data);
 
-// Whether the instruction is a copy in the same layout, or a slice, that XLA's memory space
-// assignment can have a transfer do. Its buffers needn't be eligible.
+// Whether the instruction is a copy in the same layout, or a slice, dynamic or not, that XLA's
+// memory space assignment can have a transfer do. Its buffers needn't be eligible.
 bool IsPlainCopy(const Module& module, int32_t i);
 
 }  // namespace mallocgame::hlo

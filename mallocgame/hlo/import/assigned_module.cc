@@ -202,9 +202,8 @@ bool AssignedModule::IsTransfer(int32_t i) const {
   const Opcode opcode = module_->opcode(i);
   if (opcode == kCopyStart) return original_[i] == kNone;
   if (opcode != kAsyncStart || original_[i] != kNone || module_->called(i).empty()) return false;
-  const int32_t root = module_->computation(module_->called(i)[0]).root;
-  const Opcode wrapped = module_->opcode(root);
-  return wrapped == kSlice || wrapped == kCopy;
+  const Opcode wrapped = WrappedBy(i);
+  return wrapped == kSlice || wrapped == kDynamicSlice || wrapped == kCopy;
 }
 
 absl::Status AssignedModule::ReadTransfers(const Schedule& before, const Schedule& own) {
@@ -218,6 +217,8 @@ absl::Status AssignedModule::ReadTransfers(const Schedule& before, const Schedul
   for (size_t t = 0; t < own.ticks.size(); ++t) {
     const int32_t i = own.ticks[t].instruction;
     if (!IsTransfer(i)) continue;
+    if (done[i] == kNone && module_->opcode(i) == kAsyncStart && WrappedBy(i) == kDynamicSlice)
+      continue;  // the program's own
     if (done[i] == kNone) {
       return Refused({.rule = "transfer", .instructions = {module_->NameOf(i)}},
                      absl::InvalidArgumentError(
@@ -244,7 +245,8 @@ absl::Status AssignedModule::AddTransfer(int32_t start, const Transfer& window) 
   const HloInstructionProto& proto = *module_->instruction(start).proto;
   const bool copies = module_->opcode(start) == kCopyStart;
   MG_ASSIGN_OR_RETURN(const Module::ArrayRange result, module_->SubShape(start, {copies ? 0 : 1}));
-  if (result.count != 1 || module_->operands(start).size() != 1 ||
+  // What follows the array are the indices of a dynamic slice.
+  if (result.count != 1 || module_->operands(start).empty() ||
       PlacesOf(module_->operands(start)[0]).size() != 1) {
     return Refused({.rule = "transfer", .instructions = {module_->NameOf(start)}},
                    absl::InvalidArgumentError(absl::StrCat(

@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/hlo/module/module.h"
+#include "mallocgame/hlo/module/opcodes.h"
 #include "mallocgame/hlo/module/schedule.h"
 
 namespace mallocgame::hlo {
@@ -65,6 +66,9 @@ class AssignedModule {
   absl::Status ReadOffsets(int64_t color);
   void MapTicks(const Schedule& before, const Schedule& own);
   bool IsTransfer(int32_t i) const;
+  Opcode WrappedBy(int32_t start) const {
+    return module_->opcode(module_->computation(module_->called(start)[0]).root);
+  }
   absl::Status ReadTransfers(const Schedule& before, const Schedule& own);
   absl::Status AddTransfer(int32_t start, const Transfer& window);
 

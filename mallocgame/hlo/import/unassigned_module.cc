@@ -64,7 +64,7 @@ class TransferFinder {
 
   std::optional<FastTransfer> BeginningAt(int32_t i) const {
     const bool copies = module_.opcode(i) == kCopyStart;
-    if ((!copies && module_.opcode(i) != kAsyncStart) || module_.operands(i).size() != 1)
+    if ((!copies && module_.opcode(i) != kAsyncStart) || module_.operands(i).empty())
       return std::nullopt;
     FastTransfer transfer;
     transfer.source = module_.operands(i)[0];
@@ -81,8 +81,9 @@ class TransferFinder {
       if (module_.called(i).size() != 1) return std::nullopt;
       transfer.slice = module_.computation(module_.called(i)[0]).root;
       const absl::Span<const int32_t> sliced = module_.operands(transfer.slice);
-      if (module_.opcode(transfer.slice) != kSlice || sliced.size() != 1 ||
-          module_.opcode(sliced[0]) != kParameter)
+      const Opcode slices = module_.opcode(transfer.slice);
+      if ((slices != kSlice && slices != kDynamicSlice) ||
+          sliced.size() != module_.operands(i).size() || module_.opcode(sliced[0]) != kParameter)
         return std::nullopt;
     } else if (ArrayWithoutSpace(*from->shape) != ArrayWithoutSpace(*to.shape)) {
       return std::nullopt;
@@ -105,8 +106,9 @@ class TransferFinder {
       i = module_.operands(i)[0];
     }
     const auto found = by_end_.find(i);
-    if (found == by_end_.end() || users_[i].size() != 1 || found_[found->second].slice == kNone)
-      return std::nullopt;
+    if (found == by_end_.end() || users_[i].size() != 1) return std::nullopt;
+    const int32_t slice = found_[found->second].slice;
+    if (slice == kNone || module_.opcode(slice) != kSlice) return std::nullopt;
     return found->second;
   }
 
@@ -212,14 +214,19 @@ class Rewriter {
     if (transfer.end == kNone) return;
     HloInstructionProto& end = *instructions_[transfer.end];
     HloInstructionProto plain;
-    if (transfer.slice != kNone)
-      *plain.mutable_slice_dimensions() =
-          module_.instruction(transfer.slice).proto->slice_dimensions();
-    plain.set_opcode(transfer.slice != kNone ? "slice" : "copy");
+    plain.set_opcode("copy");
+    plain.add_operand_ids(instructions_[transfer.source]->id());
+    if (transfer.slice != kNone) {
+      const HloInstructionProto& slice = *module_.instruction(transfer.slice).proto;
+      *plain.mutable_slice_dimensions() = slice.slice_dimensions();
+      *plain.mutable_dynamic_slice_sizes() = slice.dynamic_slice_sizes();
+      plain.set_opcode(slice.opcode());
+      for (const int32_t index : module_.operands(transfer.others[0]).subspan(1))
+        plain.add_operand_ids(instructions_[index]->id());
+    }
     plain.set_name(end.name());
     plain.set_id(end.id());
     *plain.mutable_shape() = end.shape();
-    plain.add_operand_ids(instructions_[transfer.source]->id());
     end = std::move(plain);
   }
 
