@@ -1,6 +1,7 @@
 """The libraries that people train with, on our environments.
 
-They are sb3-contrib, TorchRL, OpenSpiel and PyTorch Geometric (pip install 'mallocgame[rl]'). Each
+They are sb3-contrib, TorchRL, OpenSpiel and PyTorch Geometric (pip install 'mallocgame[rl]'), and
+LightZero and PufferLib, which pin old versions of others and need an environment of their own. Each
 is skipped where it is not installed.
 """
 
@@ -119,6 +120,45 @@ def test_what_the_checkers_of_the_libraries_say(id, observation):
         )
         env.set_info_dict_reader(reader)
     utils.check_env_specs(envs.TransformedEnv(env, envs.ActionMask()))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("kind", ["time", "priority", "schedule"])
+def test_what_the_checker_of_lightzero_says(kind):
+    check = need("ding.envs.env.env_implementation_check")
+    adapter = need("mallocgame.envs.lightzero")
+
+    def make(cfg: dict) -> object:
+        return adapter.LightZeroEnv({"program": PROGRAM, "game": kind, "manager": {}} | cfg)
+
+    check.check_all(make({}))
+    check.demonstrate_correct_procedure(make)
+    env = make({})
+    env.seed(3)
+    env.reset()
+    total, done = 0.0, False
+    while not done:
+        _, reward, done, info = env.step(env.random_action())
+        total += float(reward)
+    assert float(info["eval_episode_return"]) == pytest.approx(total, abs=1e-5)
+    assert total == pytest.approx(1 - info["latency_ps"] / env._env.game.all_main_ps, abs=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("id", EVERY_ID)
+@pytest.mark.parametrize("observation", ["dict", "compact"])
+def test_pufferlib_emulates_a_whole_game(id, observation):
+    emulation = need("pufferlib.emulation")
+    env = emulation.GymnasiumPufferEnv(
+        env_creator=lambda: gymnasium.make(id, program=PROGRAM, observation=observation).unwrapped
+    )
+    chance, done = np.random.default_rng(0), False
+    env.reset(seed=0)
+    while not done:
+        legal = np.flatnonzero(env.env.action_masks())
+        numbers, _, done, _, info = env.step(int(chance.choice(legal)))  # It checks the spaces.
+        assert numbers.dtype == np.float32
+    assert info["latency_ps"] == env.env.state.latency_ps
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
