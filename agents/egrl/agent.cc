@@ -45,15 +45,13 @@ absl::Status PlayAllMain(const Game& game, Budget& budget) {
 }
 
 absl::StatusOr<SolveResult> Judge(const Budget& budget) {
-  const Game& game = *budget.best_game();
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
-                      PlayActions(game, budget.best_actions()));
+  const Play& play = budget.best_play();
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end, PlayActions(*play.game, play.actions));
   SolveResult result;
   result.plan = end->ToPlan();
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), result.plan));
+  MG_ASSIGN_OR_RETURN(result.report, Simulate(play.game->cost_model(), result.plan));
   result.status = SolveStatus::kStopped;
-  result.actions = budget.best_actions();
-  result.game = budget.best_game();
+  result.play = play;
   result.found_by = "egrl";
   budget.Finish(result);
   for (Improvement& better : result.curve) better.solver = "egrl";

@@ -201,7 +201,7 @@ bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budge
                  Rollouts& rollouts, GameModel& model) {
   SearchStatistics statistics;
   const bool whole = SearchDecisions(game, simulations, seed, budget, rollouts, model, statistics);
-  if (!whole && !budget.best_search().visits.empty()) return false;
+  if (!whole && !budget.best_play().search.visits.empty()) return false;
   const std::unique_ptr<Position> end = *PlayActions(game, rollouts.actions());
   statistics.visits.resize(rollouts.actions().size() * game.num_actions());
   statistics.values.resize(statistics.visits.size());

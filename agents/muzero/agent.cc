@@ -37,8 +37,8 @@ absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<con
   result.plan = end->ToPlan();
   MG_ASSIGN_OR_RETURN(result.report, Simulate(end->PlannedGame()->cost_model(), result.plan));
   result.order = end->InstructionOrder();
-  result.actions.assign(actions.begin(), actions.end());
-  result.game = shared;
+  result.play.actions.assign(actions.begin(), actions.end());
+  result.play.game = shared;
   return result;
 }
 
@@ -176,9 +176,9 @@ class MuZeroAgent final : public Agent {
       PlayForced(*position);
     }
     MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(*game, game, position->actions()));
-    statistics.visits.resize(result.actions.size() * num_actions_);
+    statistics.visits.resize(result.play.actions.size() * num_actions_);
     statistics.values.resize(statistics.visits.size());
-    result.search = std::move(statistics);
+    result.play.search = std::move(statistics);
     result.found_by = "muzero";
     result.evaluations = 1;
     return result;

@@ -58,11 +58,11 @@ std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisio
 // from its plan.
 absl::StatusOr<Intent> IntentOf(const Game& game, const SolveResult& result) {
   const absl::string_view name = game.options().game();
-  if (!result.decided.empty() && WeighsImportance(game)) return IntentLike(game, result.decided);
-  if (result.game == nullptr || result.game->options().game() != name)
+  const auto& play = result.play;
+  if (!play.decided.empty() && WeighsImportance(game)) return IntentLike(game, play.decided);
+  if (play.game == nullptr || play.game->options().game() != name)
     return game.ReadPlan(result.plan);
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
-                      PlayActions(*result.game, result.actions));
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end, PlayActions(*play.game, play.actions));
   return IntentLike(game, ReadGame(*end));
 }
 
@@ -74,8 +74,8 @@ absl::StatusOr<Demonstration> Play(const Game& game, SolveResult result) {
                          position->latency_ps(),
                          std::move(result)};
   }
-  if (result.game != nullptr && result.game->options() == game.options())
-    return Demonstration{result.actions, result.report.latency_ps, std::move(result)};
+  if (result.play.game != nullptr && result.play.game->options() == game.options())
+    return Demonstration{result.play.actions, result.report.latency_ps, std::move(result)};
   MG_ASSIGN_OR_RETURN(const Intent intent, IntentOf(game, result));
   const std::unique_ptr<Position> position = game.NewInitialPosition();
   position->PlayOn(intent);
@@ -88,8 +88,8 @@ absl::StatusOr<SolveResult> ResultOf(const GameStart& start) {
   PriorityState end(start.game);
   end.PlayOn(start.intent);
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*start.game, end.ToPlan()));
-  result.actions.assign(end.actions().begin(), end.actions().end());
-  result.game = start.game;
+  result.play.actions.assign(end.actions().begin(), end.actions().end());
+  result.play.game = start.game;
   result.found_by = start.follows ? "styles" : "greedy";
   return result;
 }
@@ -155,10 +155,10 @@ absl::Status AddPriorityStarts(const Game& game, const Deadline& deadline,
                                std::vector<SolveResult>& results) {
   if (!WeighsImportance(game)) return absl::OkStatus();
   const auto styled = std::find_if(results.begin(), results.end(), [](const SolveResult& result) {
-    return !result.decided.empty();
+    return !result.play.decided.empty();
   });
   std::optional<FoundPlan> followed;
-  if (styled != results.end()) followed = {.plan = styled->plan, .decided = styled->decided};
+  if (styled != results.end()) followed = {.plan = styled->plan, .decided = styled->play.decided};
   bool had = false;
   for (const GameStart& start : PriorityStarts(static_cast<const PriorityGame&>(game),
                                                followed ? &*followed : nullptr, deadline)) {
@@ -176,10 +176,11 @@ std::shared_ptr<const Game> MostPromising(const std::shared_ptr<const Game>& gam
   std::shared_ptr<const Game> best = game;
   int64_t least_ps = std::numeric_limits<int64_t>::max();
   for (const SolveResult& result : results) {
-    if (result.game == nullptr || result.report.latency_ps >= least_ps ||
-        result.game->options().game() != absl::string_view(game->options().game()))
+    const std::shared_ptr<const Game>& played = result.play.game;
+    if (played == nullptr || result.report.latency_ps >= least_ps ||
+        played->options().game() != absl::string_view(game->options().game()))
       continue;
-    const std::unique_ptr<GameOptions> options = result.game->options().Clone();
+    const std::unique_ptr<GameOptions> options = played->options().Clone();
     for (const auto& [name, value] : game->options().List()) {
       if (name == "candidates") MG_CHECK(options->Set(name, value).ok());  // as networks are made
     }

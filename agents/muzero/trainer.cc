@@ -206,13 +206,13 @@ class MuZeroTrainer final : public Trainer {
   absl::StatusOr<SolveResult> BestGame(size_t i) const override {
     MG_RETURN_IF_ERROR(CheckStarted());
     SolveResult result;
-    result.actions = replay_.best(i).front().actions;
+    result.play.actions = replay_.best(i).front().actions;
     MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
-                        PlayActions(*games_[i], result.actions));
+                        PlayActions(*games_[i], result.play.actions));
     result.plan = end->ToPlan();
     result.order = end->InstructionOrder();
     MG_ASSIGN_OR_RETURN(result.report, Simulate(end->PlannedGame()->cost_model(), result.plan));
-    result.game = games_[i];
+    result.play.game = games_[i];
     result.found_by = best_plans_[i].play_found_by;
     result.status = SolveStatus::kStopped;
     return result;

@@ -253,27 +253,27 @@ std::shared_ptr<ProgramHandle> PlannedProgram(const ResultHandle& r) {
 }
 
 py::tuple PickledResult(const ResultHandle& r) {
-  return py::make_tuple(std::const_pointer_cast<GameHandle>(r.game), r.result.plan, r.result.report,
-                        static_cast<int>(r.result.status), r.result.bound_ps,
-                        ToArray(r.result.actions), ToArray(r.result.search.visits),
-                        ToArray(r.result.search.values), r.result.evaluations, r.result.found_by,
-                        CurveOf(r.result), r.solver, r.seed, r.seconds, ScheduleDict(r),
-                        r.schedule ? ToArray(r.schedule->order) : py::object(py::none()),
-                        ToArray(r.result.order), r.result.failures);
+  return py::make_tuple(
+      std::const_pointer_cast<GameHandle>(r.game), r.result.plan, r.result.report,
+      static_cast<int>(r.result.status), r.result.bound_ps, ToArray(r.result.play.actions),
+      ToArray(r.result.play.search.visits), ToArray(r.result.play.search.values),
+      r.result.evaluations, r.result.found_by, CurveOf(r.result), r.solver, r.seed, r.seconds,
+      ScheduleDict(r), r.schedule ? ToArray(r.schedule->order) : py::object(py::none()),
+      ToArray(r.result.order), r.result.failures);
 }
 
-// Without what solvers hand to each other (SolveResult::served), which Python doesn't see.
+// Without what solvers hand to each other (Play::decided), which Python doesn't see.
 ResultHandle ResultOf(const py::tuple& saved) {
   ResultHandle handle;
   handle.game = saved[0].cast<std::shared_ptr<GameHandle>>();
   SolveResult& result = handle.result;
-  result.game = handle.game->game;
+  result.play.game = handle.game->game;
   result.plan = saved[1].cast<Plan>();
   result.report = saved[2].cast<Report>();
   result.status = static_cast<SolveStatus>(saved[3].cast<int>());
   result.bound_ps = saved[4].cast<std::optional<int64_t>>();
-  result.actions = saved[5].cast<std::vector<uint8_t>>();
-  result.search = {saved[6].cast<std::vector<int32_t>>(), saved[7].cast<std::vector<float>>()};
+  result.play.actions = saved[5].cast<std::vector<uint8_t>>();
+  result.play.search = {saved[6].cast<std::vector<int32_t>>(), saved[7].cast<std::vector<float>>()};
   result.evaluations = saved[8].cast<int64_t>();
   result.found_by = saved[9].cast<std::string>();
   for (const auto& [seconds, latency_ps, solver] : saved[10].cast<std::vector<CurvePoint>>())
@@ -348,7 +348,7 @@ void BindSolvers(py::module_& module) {
           "mallocgame.bounds.bound() "
           "knows more.")
       .def_property_readonly(
-          "actions", [](const ResultHandle& r) { return ToArray(r.result.actions); },
+          "actions", [](const ResultHandle& r) { return ToArray(r.result.play.actions); },
           "uint8 array: the game that made the plan; empty if it wasn't made by playing.")
       .def_property_readonly(
           "evaluations", [](const ResultHandle& r) { return r.result.evaluations; },
@@ -361,9 +361,9 @@ void BindSolvers(py::module_& module) {
           "search",
           [](const ResultHandle& r)
               -> std::optional<std::pair<py::array_t<int32_t>, py::array_t<float>>> {
-            const SearchStatistics& search = r.result.search;
+            const SearchStatistics& search = r.result.play.search;
             if (search.visits.empty()) return std::nullopt;
-            const py::ssize_t actions = r.result.game->num_actions();
+            const py::ssize_t actions = r.result.play.game->num_actions();
             const std::vector<py::ssize_t> shape = {
                 static_cast<py::ssize_t>(search.visits.size()) / actions, actions};
             return std::pair(py::array_t<int32_t>(ToArray(search.visits).reshape(shape)),

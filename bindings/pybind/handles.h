@@ -119,12 +119,12 @@ inline std::shared_ptr<ProgramHandle> ReorderedHandle(const ProgramHandle& progr
 // The game that a result's actions are of: the one that was asked for, or that a solver turned to.
 inline std::shared_ptr<const GameHandle> PlayedGame(std::shared_ptr<const GameHandle> asked,
                                                     const SolveResult& result) {
-  if (result.game == nullptr || result.game == asked->game) return asked;
+  const std::shared_ptr<const Game>& played = result.play.game;
+  if (played == nullptr || played == asked->game) return asked;
   std::shared_ptr<const ProgramHandle> program = asked->program;
-  if (result.game->shared_program() != asked->game->shared_program())
-    program = ReorderedHandle(*asked->program, result.game->shared_program());
-  return std::make_shared<const GameHandle>(
-      GameHandle{std::move(program), result.game, asked->seed});
+  if (played->shared_program() != asked->game->shared_program())
+    program = ReorderedHandle(*asked->program, played->shared_program());
+  return std::make_shared<const GameHandle>(GameHandle{std::move(program), played, asked->seed});
 }
 
 // The object of mallocgame.games that `game` is, or that the name `game` and options mean.

@@ -201,14 +201,15 @@ class ScheduleSolver {
     };
     MG_ASSIGN_OR_RETURN(SolveResult result, Solve(options_.solver, problem, limits));
     recorder_.Count(result.evaluations);
-    if (result.game == nullptr) result.game = problem.game;
+    if (result.play.game == nullptr) result.play.game = problem.game;
     return result;
   }
 
   // The program's own order, and those of list schedulers that need no more main memory than
   // allowed; those that are far from the best by their first game are left out.
   void MakeStarts(const MemoryLimit& limit) {
-    const FoundPlan followed = {.plan = result_.placed.plan, .decided = result_.placed.decided};
+    const FoundPlan followed = {.plan = result_.placed.plan,
+                                .decided = result_.placed.play.decided};
     // Only games with the options of the problem: the base of all orders is one game.
     const std::shared_ptr<const PriorityGame> shown = GameToSearch(*PriorityGameOf(*problem_.game));
     base_ = shown;
@@ -302,7 +303,7 @@ class ScheduleSolver {
       problem.game = problem_.game->Reordered(made.program, best->ticks(), made.access_of);
       Plan plan = best->ToPlan();
       MG_ASSIGN_OR_RETURN(SolveResult found, JudgePlan(*problem.game, std::move(plan)));
-      found.game = problem.game;
+      found.play.game = problem.game;
       found.found_by = "schedule";
       Take(std::move(found), best->ticks());
       SolveLimits last = Part(kLastOrder);

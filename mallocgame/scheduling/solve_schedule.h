@@ -22,7 +22,7 @@ struct ScheduleOptions {
 };
 
 struct ScheduleResult {
-  // Of the program with its instructions in `order`; `placed.game` is a game of it.
+  // Of the program with its instructions in `order`; `placed.play.game` is a game of it.
   SolveResult placed;
   // schedule/instruction_order.h. The program's own if no better one was found.
   std::vector<Tick> order;

@@ -45,20 +45,15 @@ class Budget : public Recorder {
   // Keeps a finished game that is counted already if it is the best so far.
   void Keep(const Position& end) {
     if (!Found(end.latency_ps())) return;
-    best_actions_.assign(end.actions().begin(), end.actions().end());
-    best_game_ = end.shared_game();
-    best_search_ = {};
+    best_ = {{end.actions().begin(), end.actions().end()}, end.shared_game(), {}, {}};
   }
   // Keeps a finished game, with what its searches said of each decision, if none is better.
   void Searched(const Position& end, SearchStatistics search) {
     if (end.latency_ps() > best_ps()) return;
-    best_actions_.assign(end.actions().begin(), end.actions().end());
-    best_game_ = end.shared_game();
-    best_search_ = std::move(search);
+    best_ = {
+        {end.actions().begin(), end.actions().end()}, end.shared_game(), {}, std::move(search)};
   }
-  const SearchStatistics& best_search() const { return best_search_; }
-  const std::vector<uint8_t>& best_actions() const { return best_actions_; }
-  const std::shared_ptr<const Game>& best_game() const { return best_game_; }
+  const Play& best_play() const { return best_; }
   bool limited() const { return limits().evaluations > 0 || limits().seconds > 0; }
 
  private:
@@ -68,9 +63,7 @@ class Budget : public Recorder {
     return static_cast<double>(evaluations) / static_cast<double>(limits().evaluations);
   }
 
-  std::vector<uint8_t> best_actions_;
-  std::shared_ptr<const Game> best_game_;
-  SearchStatistics best_search_;
+  Play best_;
 };
 
 }  // namespace mallocgame

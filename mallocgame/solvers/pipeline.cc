@@ -23,10 +23,7 @@ absl::StatusOr<bool> KeepBetter(const Game& game, FoundPlan improved, absl::stri
   if (improved.latency_ps >= result.report.latency_ps) return false;
   MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), improved.plan));
   result.plan = std::move(improved.plan);
-  result.actions.clear();
-  result.game = nullptr;
-  result.decided.clear();
-  result.search = {};
+  result.play = {};
   const std::string suffix = absl::StrCat(", ", how);
   if (!result.found_by.empty() && !absl::EndsWith(result.found_by, suffix))
     result.found_by += suffix;

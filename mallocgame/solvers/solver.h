@@ -53,6 +53,17 @@ struct SearchStatistics {
   std::vector<float> values;
 };
 
+// The play that made a plan; nothing is set if it wasn't made by playing.
+struct Play {
+  std::vector<uint8_t> actions;
+  // the game they were played in: the problem's own, or one that asks about more buffers
+  std::shared_ptr<const Game> game;
+  // what a priority game of `styles` decided, in its order: it shows one run at a time in an order
+  // of its own, so there are no actions; empty if the plan is none of these
+  Intent decided;
+  SearchStatistics search;  // of the searches that chose `actions`; empty if none did
+};
+
 struct SolveResult {
   Plan plan;
   // Of a schedule game: the order of instructions that the plan is of (Position::InstructionOrder).
@@ -61,14 +72,7 @@ struct SolveResult {
   Report report;
   SolveStatus status = SolveStatus::kHeuristic;
   std::optional<int64_t> bound_ps;  // proven: no play of the game is faster
-  // the play that made the plan; empty if it wasn't made by playing
-  std::vector<uint8_t> actions;
-  // the game it was played in: the problem's own, or one that asks about more buffers
-  std::shared_ptr<const Game> game;
-  // what a priority game of `styles` decided, in its order: it shows one run at a time in an order
-  // of its own, so there are no actions; empty if the plan is none of these
-  Intent decided;
-  SearchStatistics search;  // of the searches that chose `actions`; empty if none did
+  Play play;
   int64_t evaluations = 0;
   // the solver whose plan this is: a portfolio's member, else the solver itself
   std::string found_by;

@@ -41,14 +41,14 @@ TEST_CASE("the best game is kept, and the curve has each better one") {
   Budget budget(limits);
   CHECK(budget.Progress() == 0);
   budget.Finished(Played(game, Action::kDrop));
-  CHECK(budget.best_actions() == std::vector<uint8_t>{0});
+  CHECK(budget.best_play().actions == std::vector<uint8_t>{0});
   budget.Finished(Played(game, Action::kCopy));
-  CHECK(budget.best_actions() == std::vector<uint8_t>{1});
+  CHECK(budget.best_play().actions == std::vector<uint8_t>{1});
   budget.Finished(Played(game, Action::kNoCopy));  // as good, but not better
-  CHECK(budget.best_actions() == std::vector<uint8_t>{1});
+  CHECK(budget.best_play().actions == std::vector<uint8_t>{1});
   CHECK(progress == std::vector<int64_t>{20, 13});
   CHECK(budget.curve().size() == 2);
-  CHECK(budget.best_game() == game);
+  CHECK(budget.best_play().game == game);
   CHECK(budget.evaluations() == 3);
   CHECK(budget.Progress() == 0.75);
   CHECK_FALSE(budget.Exhausted());
@@ -93,15 +93,15 @@ TEST_CASE("a game that was searched is kept with its statistics if it is as good
   Budget budget(limits);
   budget.Finished(Played(game, Action::kCopy));
   budget.Searched(Played(game, Action::kDrop), {{7}, {0.5F}});
-  CHECK(budget.best_search().visits.empty());
+  CHECK(budget.best_play().search.visits.empty());
   budget.Searched(Played(game, Action::kNoCopy), {{8}, {0.25F}});
-  CHECK(budget.best_actions() == std::vector<uint8_t>{2});
-  CHECK(budget.best_search().visits == std::vector<int32_t>{8});
+  CHECK(budget.best_play().actions == std::vector<uint8_t>{2});
+  CHECK(budget.best_play().search.visits == std::vector<int32_t>{8});
   // A better game that was not searched has none.
   Budget other(limits);
   other.Searched(Played(game, Action::kDrop), {{7}, {0.5F}});
   other.Finished(Played(game, Action::kCopy));
-  CHECK(other.best_search().visits.empty());
+  CHECK(other.best_play().search.visits.empty());
 }
 
 TEST_CASE("without limits nothing is used up, and cancelling ends it at once") {

@@ -44,9 +44,7 @@ absl::StatusOr<SolveResult> SolvePacking(const SolveProblem& problem, const Solv
   best.evaluations = 1 + pipeline.evaluations();
   best.status = SolveStatus::kStopped;
   // What it was packed from is no longer what made it.
-  best.actions.clear();
-  best.game = nullptr;
-  best.search = {};
+  best.play = {};
   best.curve.clear();
   return best;
 }

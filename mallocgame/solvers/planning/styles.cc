@@ -16,7 +16,7 @@ absl::StatusOr<SolveResult> SolveStyles(const SolveProblem& problem, const Solve
   FoundPlan played =
       PlayStyles(game, budget.deadline(), [&](int64_t latency_ps) { recorder.Found(latency_ps); });
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(game, std::move(played.plan)));
-  result.decided = std::move(played.decided);
+  result.play.decided = std::move(played.decided);
   result.evaluations = played.evaluations;
   pipeline.Count(played.evaluations);
   if (budget.limited() && !budget.Exhausted()) {

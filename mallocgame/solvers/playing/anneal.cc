@@ -58,7 +58,7 @@ void AnnealFrom(GameStart& start, const Cooling& cooling, double until, Budget& 
 
 // Anneals from the best priority game that was tried until the limits are used up.
 void AnnealOn(GameStart& best, Budget& budget, Rng& rng) {
-  const auto decisions = static_cast<double>(budget.best_actions().size());
+  const auto decisions = static_cast<double>(budget.best_play().actions.size());
   if (decisions == 0) return;
   const double tried = budget.Progress();
   const double trials = static_cast<double>(budget.evaluations()) * (1 - tried) / tried;  // to come

@@ -15,9 +15,9 @@ namespace mallocgame {
 
 // The game and the simulator compute the latency each in its own way, so they check each other.
 absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget) {
-  const Game& game = *budget.best_game();
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
-                      PlayActions(game, budget.best_actions()));
+  const Play& play = budget.best_play();
+  const Game& game = *play.game;
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end, PlayActions(game, play.actions));
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*end->PlannedGame(), end->ToPlan()));
   if (result.report.latency_ps != end->latency_ps()) {
     return absl::InternalError(absl::StrCat(
@@ -25,9 +25,7 @@ absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget) {
         "': ", end->latency_ps(), " ps and ", result.report.latency_ps, " ps; please report"));
   }
   result.order = end->InstructionOrder();
-  result.actions = budget.best_actions();
-  result.game = budget.best_game();
-  result.search = budget.best_search();
+  result.play = play;
   budget.Finish(result);
   return result;
 }
