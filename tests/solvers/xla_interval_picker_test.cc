@@ -40,9 +40,6 @@ TEST_CASE("interval picker: the reference's example") {
   CHECK(!picker.Begins(0, 6, 16, 0).latest());
   const IntervalPicker limited(*program, elapsed, {1, 2, 9, 5});
   CHECK(All(limited.Begins(0, 6, 4, 0)) == std::vector<Tick>{2, 3, 4});
-  // One that is preferred comes first, but not where it is too early.
-  CHECK(All(picker.Begins(0, 6, 4, 0, 1)) == std::vector<Tick>{1, 2, 0, 3, 4});
-  CHECK(All(limited.Begins(0, 6, 4, 0, 0)) == std::vector<Tick>{1, 2, 3, 4});
   CHECK(limited.MayStay(3, 6));
   CHECK(!limited.MayStay(2, 6));
   CHECK(picker.HiddenBy(0, 6) == 3);  // 4 + 2 before tick 3

@@ -1,8 +1,6 @@
-// XLA's decision for one buffer, in cases that its own order and begins rarely bring about: pieces
-// bring them about here.
+// XLA's decision for one buffer, in cases that programs rarely bring about.
 #include "mallocgame/solvers/xla/buffer_walk.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "mallocgame/plan/validate.h"
@@ -26,36 +24,12 @@ Hardware MachineOf(int64_t fast_bytes, int max_preloads = 0) {
   return hardware;
 }
 
-// The buffer comes before all others.
-XlaPieces First(BufferId buffer) {
-  XlaPieces pieces;
-  pieces.order = [buffer](const XlaOrderQuestion& question) {
-    std::vector<BufferId> order(question.by_xla.begin(), question.by_xla.end());
-    const auto found = std::find(order.begin(), order.end(), buffer);
-    std::rotate(order.begin(), found, found + 1);
-    return order;
-  };
-  return pieces;
-}
-
-// Prefetches of the buffer begin as if XLA preferred `tick`.
-XlaPieces Around(BufferId buffer, Tick tick) {
-  XlaPieces pieces;
-  pieces.begins = [buffer, tick](const XlaBeginsQuestion& question) {
-    return question.buffer == buffer ? question.ByXla(tick) : question.ByXla();
-  };
-  return pieces;
-}
-
-XlaOutcome OutcomeOf(const Game& game, const XlaPieces& pieces = {},
-                     const XlaOptions& options = {}) {
-  auto outcome = PlanWithPieces(game, Deadline(), pieces, options);
-  INFO(outcome.status());
-  REQUIRE(outcome.ok());
-  const Verdict verdict = Validate(game.program(), game.hardware(), outcome->plan);
+XlaOutcome OutcomeOf(const Game& game, const XlaOptions& options = {}) {
+  XlaOutcome outcome = PlanLikeXla(game, Deadline(), options);
+  const Verdict verdict = Validate(game.program(), game.hardware(), outcome.plan);
   INFO(verdict.message);
   REQUIRE(verdict.ok());
-  return *std::move(outcome);
+  return outcome;
 }
 
 bool Fast(const Game& game, const Plan& plan, BufferId buffer, Tick tick) {
@@ -71,13 +45,13 @@ TEST_CASE("what failed for a use that is served in the end repacks nothing") {
   work();
   const Tick first = b.Add({.name = "first", .reads = {p}});
   b.Add({.name = "fill", .writes = {r}});
-  b.Add({.name = "drain", .reads = {r}});
+  for (int k = 0; k < 4; ++k) b.Add({.name = "drain", .reads = {r}});
   work();
   const Tick last = b.Add({.name = "last", .reads = {p}, .writes = {out}});
   b.MarkOutput(out);
   const auto game = MakeGame(b.Build(), MachineOf(8));
   // r takes all bytes between the uses of p, which can't stay.
-  const XlaOutcome outcome = OutcomeOf(*game, First(r));
+  const XlaOutcome outcome = OutcomeOf(*game);
   for (const Tick use : {first, last}) CHECK(Fast(*game, outcome.plan, p, use));
   CHECK(outcome.plan.copies.size() == 2);
   CHECK(outcome.counts.repacks == 0);
@@ -109,10 +83,11 @@ TEST_CASE("slices begin elsewhere if they would not be in time") {
   b.MarkOutput(out);
   const auto game = MakeGame(b.Build(), MachineOf(64));
   const auto begins = [&](int slices, Tick wanted) {
-    const XlaOptions options = {.min_sliced_bytes = 1, .max_slices = slices};
+    const XlaOptions options = {.preferred_overlap = 4.0 * (use - wanted) / 40,
+                                .min_sliced_bytes = 1,
+                                .max_slices = slices};
     std::vector<Tick> found;
-    for (const Copy& copy : OutcomeOf(*game, Around(p, wanted), options).plan.copies)
-      found.push_back(copy.begin);
+    for (const Copy& copy : OutcomeOf(*game, options).plan.copies) found.push_back(copy.begin);
     return found;
   };
   // In one piece it takes 40 ps of the 48 behind that tick. Slices count as 1.8 times as much.
@@ -134,7 +109,7 @@ TEST_CASE("a preload counts as a copy that is under way until its first use") {
   const auto begin = [&](int most) {
     Hardware hardware = MachineOf(64, 1);
     hardware.max_outstanding_prefetches = most;
-    const Plan plan = OutcomeOf(*MakeGame(program, hardware), Around(q, 5)).plan;
+    const Plan plan = OutcomeOf(*MakeGame(program, hardware), {.preferred_overlap = 25.0 / 8}).plan;
     REQUIRE(plan.copies[0].preload);
     return plan.copies.size() > 1 ? plan.copies[1].begin : -1;
   };
@@ -164,15 +139,16 @@ TEST_CASE("an eviction that slices leave too few bytes ends at once") {
   b.Add({.name = "make", .writes = {v}});
   b.Add({.name = "soon", .reads = {v}, .flops = 1});
   for (int k = 0; k < 30; ++k) b.Add({.name = "work", .flops = 1});
+  for (int k = 0; k < 3; ++k) b.Add({.name = "look", .reads = {p}, .flops = 1});
   b.Add({.name = "use", .reads = {p}, .writes = {out}});
   b.MarkOutput(v);
   b.MarkOutput(out);
   const auto game = MakeGame(b.Build(), MachineOf(24));
-  // Both halves of p lie where v could lie; the second comes before v is best evicted.
-  const XlaOptions options = {.min_sliced_bytes = 20, .max_slices = 2, .slice_work = 1};
-  XlaPieces pieces = Around(p, 1);
-  pieces.order = First(p).order;
-  const Plan plan = OutcomeOf(*game, pieces, options).plan;
+  // Both halves of p, which is decided first, lie where v could lie; the second comes before v is
+  // best evicted.
+  const XlaOptions options = {
+      .preferred_overlap = 8, .min_sliced_bytes = 20, .max_slices = 2, .slice_work = 1};
+  const Plan plan = OutcomeOf(*game, options).plan;
   REQUIRE(plan.copies.size() == 3);
   for (const Copy& copy : plan.copies) {
     if (copy.kind != CopyKind::kEviction) continue;

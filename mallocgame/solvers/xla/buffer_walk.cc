@@ -322,7 +322,8 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> repl
   const bool in_slices = slices_.parts > 1;
   // Slices may begin before there is room for all of them.
   const Tick earliest = in_slices ? from : std::max(from, room - 1);
-  IntervalPicker::Candidates begins = Begins(use, earliest, end);
+  IntervalPicker::Candidates begins =
+      tables_.picker.Begins(earliest, end, window_ps_, use.saved_ps);
   if (!begins.latest()) {
     failures_ |= kWindowTooShort;
     return false;
@@ -369,29 +370,6 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> repl
   memory_.AddCopy(proposal_, CopyKind::kPrefetch, *value_.stay, whole->begin, end, copy_ps_)
       .replaces = replaces;
   return true;
-}
-
-IntervalPicker::Candidates XlaBufferWalk::Begins(const Use& use, Tick earliest, Tick end) const {
-  const IntervalPicker& picker = tables_.picker;
-  if (!tables_.pieces.pieces().begins)
-    return picker.Begins(earliest, end, window_ps_, use.saved_ps);
-  const Tick first = std::max(earliest + 1, region(RegionAt(end - 1)).begin);
-  if (first >= end) return {};
-  std::vector<Tick> list = tables_.pieces.Begins(
-      {.buffer = buffer_,
-       .access = use.access,
-       .size_bytes = size_,
-       .retry = retry_,
-       .first = first,
-       .end = end,
-       .held_until = use.stay_end,
-       .preferred_ps = tables_.options.preferred_overlap * static_cast<double>(window_ps_),
-       .memory = XlaHeapView(memory_.heap),
-       .picker = picker,
-       .window_ps = window_ps_,
-       .saved_ps = use.saved_ps});
-  for (Tick& begin : list) --begin;
-  return IntervalPicker::Candidates::Listed(std::move(list));
 }
 
 // Each slice is a copy of its own, and takes its bytes from its own begin on.

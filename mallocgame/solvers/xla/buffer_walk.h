@@ -12,6 +12,18 @@
 
 namespace mallocgame {
 
+// What stood in the way of fast memory. Only kMustUndo makes the attempt worthless.
+enum XlaFailure : uint32_t {
+  kNoFailure = 0,
+  kOutOfMemory = 1,
+  kPauseTooLong = 2,
+  kWindowTooShort = 4,
+  kOutOfCopies = 8,    // too many on their way
+  kOutOfService = 16,  // copies would not be through in time
+  kMustUndo = 32,      // a value that is needed in main memory can't get there
+  kSameBegins = 64,    // slices would all begin at once
+};
+
 class XlaBufferWalk {
  public:
   // Both vectors have an entry for each access. `in_main`: main memory must serve it. `in_fast`: it
@@ -64,8 +76,6 @@ class XlaBufferWalk {
   // that copy's operand in its place.
   bool Prefetch(const Use& use, Tick from, std::optional<Tick> replaces);
   bool Replaceable(Tick copy) const;
-  // The begins to try for the prefetch of a use, none of them before `earliest`.
-  IntervalPicker::Candidates Begins(const Use& use, Tick earliest, Tick end) const;
   uint32_t PrefetchInSlices(const Use& use, Tick s, Tick end, std::optional<Tick> replaces);
   bool Eviction(Tick latest);
   void NeedInMain(Tick latest);

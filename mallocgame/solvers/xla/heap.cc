@@ -15,6 +15,12 @@
 namespace mallocgame {
 namespace {
 
+// Bytes [begin, end) of fast memory.
+struct ByteRange {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+
 std::vector<int64_t> Clamped(absl::Span<const int64_t> reserved, int64_t capacity) {
   std::vector<int64_t> clamped(reserved.begin(), reserved.end());
   for (int64_t& bytes : clamped) bytes = std::clamp<int64_t>(bytes, 0, capacity);
@@ -207,7 +213,6 @@ bool ChunkHeap::BestFit(Chunk& wanted) const {
     free_from = std::max(free_from, Aligned(block.high));
   }
   if (free_from <= capacity_ - wanted.size) ranges.push_back({free_from, capacity_});
-  if (choose_) return PlaceAsChosen(wanted, std::move(ranges));
   const auto smaller = [this](const ByteRange& a, const ByteRange& b) {
     const auto key = [this](const ByteRange& range) {
       const bool endless = range.end == capacity_;
@@ -246,41 +251,6 @@ bool ChunkHeap::FitsFrom(Chunk& wanted, int64_t first, int64_t end) const {
                      [&](int64_t offset) { return FitsAt(wanted, offset, before_); });
 }
 
-bool ChunkHeap::PlaceAsChosen(Chunk& wanted, std::vector<ByteRange> free) const {
-  while (!free.empty()) {
-    const std::optional<int64_t> offset = choose_(wanted, free);
-    if (!offset) return false;
-    const auto range = std::find_if(free.begin(), free.end(), [&](const ByteRange& one) {
-      return one.begin <= *offset && *offset + wanted.size <= one.end;
-    });
-    MG_CHECK(range != free.end());
-    if (FitsFrom(wanted, *offset, range->end)) return true;
-    free.erase(range);
-  }
-  return false;
-}
-
-std::vector<ByteRange> ChunkHeap::Free(Tick begin, Tick end) const {
-  if (begin >= end) return {{0, capacity_}};
-  std::vector<ByteRange> taken;
-  VisitOverlaps(begin, end, [&](const Chunk& c) {
-    for (int part = 0; part < c.parts; ++part) {
-      const int64_t low = c.offset + c.PartOffset(part);
-      if (c.PartBegin(part) < end) taken.push_back({low, low + c.PartBytes(part)});
-    }
-  });
-  std::sort(taken.begin(), taken.end(),
-            [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
-  std::vector<ByteRange> free;
-  int64_t free_from = reserved_.Most(begin, end);
-  for (const ByteRange& one : taken) {
-    if (one.begin > free_from) free.push_back({free_from, one.begin});
-    free_from = std::max(free_from, one.end);
-  }
-  if (free_from < capacity_) free.push_back({free_from, capacity_});
-  return free;
-}
-
 Tick ChunkHeap::FreeUntil(Tick begin, Tick end, int64_t offset, int64_t size) const {
   Tick until = end;
   VisitOverlaps(begin, end, [&](const Chunk& c) {
@@ -313,22 +283,11 @@ Tick ChunkHeap::RoomFrom(Tick least, Tick end, int64_t size) const {
   return low;
 }
 
-std::vector<int32_t> ChunkHeap::Ids() const {
-  std::vector<int32_t> ids;
-  for (size_t id = 0; id < chunks_.size(); ++id) {
-    if (chunks_[id].size > 0) ids.push_back(static_cast<int32_t>(id));
-  }
-  return ids;
-}
-
-ChunkHeap ChunkHeap::Empty() const {
-  const std::vector<int64_t> nothing(ticks_, 0);
-  const absl::Span<const int64_t> reserved = reserved_.by_tick();
-  return ChunkHeap(reserved.empty() ? nothing : reserved, capacity_, alignment_);
-}
-
 bool ChunkHeap::Repack(absl::FunctionRef<int32_t(Tick)> time) {
-  std::vector<int32_t> order = Ids();
+  std::vector<int32_t> order;
+  for (size_t id = 0; id < chunks_.size(); ++id) {
+    if (chunks_[id].size > 0) order.push_back(static_cast<int32_t>(id));
+  }
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     const auto key = [&](int32_t id) {
       const Chunk& c = chunk(id);
@@ -336,7 +295,9 @@ bool ChunkHeap::Repack(absl::FunctionRef<int32_t(Tick)> time) {
     };
     return key(a) < key(b);
   });
-  ChunkHeap packed = Empty();
+  const std::vector<int64_t> nothing(ticks_, 0);
+  const absl::Span<const int64_t> reserved = reserved_.by_tick();
+  ChunkHeap packed(reserved.empty() ? nothing : reserved, capacity_, alignment_);
   std::vector<Chunk> moved = chunks_;
   for (const int32_t id : order) {
     if (!packed.BestFit(moved[id])) return false;
@@ -345,33 +306,5 @@ bool ChunkHeap::Repack(absl::FunctionRef<int32_t(Tick)> time) {
   chunks_ = std::move(moved);
   return true;
 }
-
-std::optional<size_t> ChunkHeap::MoveTo(absl::Span<const int64_t> offsets) {
-  const std::vector<int32_t> ids = Ids();
-  MG_CHECK(offsets.size() == ids.size());
-  ChunkHeap packed = Empty();
-  std::vector<Chunk> moved = chunks_;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    Chunk& chunk = moved[ids[i]];
-    chunk.offset = offsets[i];
-    bool fits = chunk.offset >= 0 && chunk.offset % alignment_ == 0 &&
-                chunk.offset <= capacity_ - chunk.size;
-    for (int part = 0; part < chunk.parts && fits; ++part) {
-      fits = packed.IsFree(chunk.PartBegin(part), chunk.end, chunk.offset + chunk.PartOffset(part),
-                           chunk.PartBytes(part));
-    }
-    if (!fits) return i;
-    packed.Add(chunk);
-  }
-  chunks_ = std::move(moved);
-  return std::nullopt;
-}
-
-int64_t XlaHeapView::capacity_bytes() const { return heap_->capacity(); }
-int64_t XlaHeapView::alignment_bytes() const { return heap_->alignment(); }
-std::vector<ByteRange> XlaHeapView::Free(Tick begin, Tick end) const {
-  return heap_->Free(begin, end);
-}
-int64_t XlaHeapView::MostUsed(Tick begin, Tick end) const { return heap_->MostUsed(begin, end); }
 
 }  // namespace mallocgame

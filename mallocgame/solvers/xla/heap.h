@@ -1,22 +1,19 @@
 // Fast memory as XLA's allocator sees it: chunks of bytes over intervals of ticks, best-fit
 // placement of a new one, and repacking (XLA reference 4.7, 4.8). Time per call is that of the
-// chunks that overlap in time. A caller may bring another placement, and other offsets for all.
+// chunks that overlap in time.
 #ifndef MALLOCGAME_SOLVERS_XLA_HEAP_H_
 #define MALLOCGAME_SOLVERS_XLA_HEAP_H_
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/program/reserved_bytes.h"
-#include "mallocgame/solvers/xla/heap_view.h"
 
 namespace mallocgame {
 
@@ -54,19 +51,6 @@ class ChunkHeap {
   void Extend(int32_t id, Tick end);
   const Chunk& chunk(int32_t id) const { return chunks_[id]; }
 
-  int64_t capacity() const { return capacity_; }
-  int64_t alignment() const { return alignment_; }
-  // For each tick; empty: nothing is reserved at any.
-  absl::Span<const int64_t> reserved() const { return reserved_.by_tick(); }
-  // The ids of all chunks, in ascending order.
-  std::vector<int32_t> Ids() const;
-  // The ranges that are free at every tick of [begin, end), from the lowest on.
-  std::vector<ByteRange> Free(Tick begin, Tick end) const;
-  // The most bytes that are taken at any tick of [begin, end).
-  int64_t MostUsed(Tick begin, Tick end) const {
-    return begin < end ? MostUsed(1, 0, leaves_, begin, end) : 0;
-  }
-
   // Sets the lowest aligned offset of the smallest range that is free while all parts are taken,
   // and holds them; of equal ranges, that of the lower one. The free range at the top counts as
   // endless. Parts that are taken earlier are given places that are free by then: of all orders,
@@ -78,11 +62,6 @@ class ChunkHeap {
     Chunk wanted{begin, end, 0, size};
     return BestFit(wanted) ? std::optional(wanted.offset) : std::nullopt;
   }
-  // What chooses in place of best fit: an aligned offset in one of the free ranges, which are all
-  // that are large enough for `wanted`, from the lowest on; or none. Repack keeps to best fit.
-  using ChooseOffset =
-      std::function<std::optional<int64_t>(const Chunk& wanted, absl::Span<const ByteRange> free)>;
-  void ChooseOffsetsBy(ChooseOffset choose) { choose_ = std::move(choose); }
   // Says whether bytes [offset, offset + size) are free over [begin, end).
   bool IsFree(Tick begin, Tick end, int64_t offset, int64_t size) const;
   // The largest tick `until` <= `end` such that these bytes are free over [begin, until).
@@ -95,10 +74,6 @@ class ChunkHeap {
   // and changes nothing, if they do not fit. Ids stay. `time` says by what time of
   // a tick it is measured how long a chunk is there.
   bool Repack(absl::FunctionRef<int32_t(Tick)> time);
-  // Moves all chunks, in the order of Ids(), to these offsets. Returns the index of the first that
-  // would lie beyond the capacity, not be aligned, or share bytes with one before it or with what
-  // is reserved, and changes nothing; none: they are moved. The parts of a chunk stay in order.
-  std::optional<size_t> MoveTo(absl::Span<const int64_t> offsets);
 
  private:
   template <class Visit>
@@ -114,7 +89,6 @@ class ChunkHeap {
               int64_t bytes);
   int64_t MostUsed(size_t node, size_t node_begin, size_t node_size, Tick begin, Tick end) const;
   int64_t Aligned(int64_t offset) const;
-  ChunkHeap Empty() const;  // the same memory without chunks
 
   int64_t capacity_, alignment_;
   Tick ticks_;
@@ -138,8 +112,6 @@ class ChunkHeap {
   // Gives a chunk the lowest offset from `first` on at which its parts fit and it ends at `end` at
   // most.
   bool FitsFrom(Chunk& wanted, int64_t first, int64_t end) const;
-  bool PlaceAsChosen(Chunk& wanted, std::vector<ByteRange> free) const;
-  ChooseOffset choose_;                          // empty: best fit
   mutable std::vector<Block> blocked_, before_;  // scratch
 };
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "mallocgame/plan/pinned.h"
-#include "mallocgame/solvers/xla/asked_pieces.h"
 #include "mallocgame/solvers/xla/buffer_walk.h"
 #include "mallocgame/solvers/xla/chips.h"
 #include "mallocgame/solvers/xla/cost.h"
@@ -38,7 +37,7 @@ int64_t Capacity(const Game& game) {
 
 class Allocator {
  public:
-  Allocator(const Game& game, const XlaPieces& pieces, const XlaOptions& options)
+  Allocator(const Game& game, const XlaOptions& options)
       : game_(game), program_(game.program()), hardware_(AsXlaReckons(game.hardware())),
         options_(OptionsForChip(options, hardware_)), capacity_(Capacity(game)),
         cost_(program_, hardware_, options_),
@@ -47,24 +46,19 @@ class Allocator {
             {options.min_overlap, options.preferred_overlap,
              options.max_overlap * static_cast<double>(hardware_.TransferPs(hardware_.fast_bytes)),
              options.loop_weight}),
-        defined_(XlaDefinitions(program_)), pieces_(program_, pieces),
-        tables_{program_, hardware_, cost_, picker_, defined_, options_, pieces_},
+        defined_(XlaDefinitions(program_)),
+        tables_{program_, hardware_, cost_, picker_, defined_, options_},
         memory_(cost_.elapsed_ps(), BytesBelowPlayers(program_, game.hardware()), capacity_,
                 hardware_),
         in_main_(program_.accesses().size(), false), in_fast_(program_.accesses().size(), false) {
     for (size_t a = 0; a < in_main_.size(); ++a) in_main_[a] = game.in_main(AccessId(a));
-    if (!pieces.offset) return;
-    memory_.heap.ChooseOffsetsBy([this](const Chunk& wanted, absl::Span<const ByteRange> free) {
-      return pieces_.Offset(memory_.heap, wanted, free);
-    });
   }
 
-  absl::StatusOr<XlaOutcome> Run(const Deadline& deadline) {
+  XlaOutcome Run(const Deadline& deadline) {
     Preload();
     bool finished = true;
-    std::vector<BufferId> order = Order();
+    std::vector<BufferId> order = XlaOrder(game_, cost_, defined_);
     for (const BufferId buffer : order) {
-      if (!pieces_.status().ok()) return pieces_.status();
       if (buffer_done_[buffer.index()] || program_.buffer(buffer).size_bytes > capacity_) continue;
       if (deadline.Passed()) {
         finished = false;
@@ -72,81 +66,42 @@ class Allocator {
       }
       AllocateBuffer(buffer);
     }
-    if (!pieces_.status().ok()) return pieces_.status();
-    return XlaOutcome{KeepTransfers(MakePlan()), std::move(order), counts_, finished};
+    return {KeepTransfers(MakePlan()), std::move(order), counts_, finished};
   }
 
  private:
-  std::vector<BufferId> Order() {
-    std::vector<BufferId> order = XlaOrder(game_, cost_, defined_);
-    if (!pieces_.pieces().order) return order;
-    std::vector<double> boundedness;
-    boundedness.reserve(order.size());
-    for (const BufferId buffer : order)
-      boundedness.push_back(1e12 * static_cast<double>(cost_.Boundedness(buffer)));  // in ps
-    return pieces_.Order({program_, order, boundedness});
-  }
-
   void AllocateBuffer(BufferId buffer) {
-    pieces_.set_buffer(buffer);
-    XlaAttempt attempt = {.buffer = buffer, .repacks = counts_.repacks};
+    bool repacked = false;
     int looks = 0;
-    while (pieces_.pieces().retry || attempt.retry < options_.max_retries) {
+    for (int retry = 0; retry < options_.max_retries;) {
       Proposal proposal;
-      const bool last = attempt.retry >= options_.max_retries - 1;
-      attempt.failures =
-          XlaBufferWalk(tables_, memory_, in_main_, in_fast_, buffer, attempt.retry, last, proposal)
-              .Run();
+      const bool last = retry >= options_.max_retries - 1;
+      const uint32_t failures =
+          XlaBufferWalk(tables_, memory_, in_main_, in_fast_, buffer, retry, last, proposal).Run();
       ++counts_.attempts;
-      counts_.out_of_memory += (attempt.failures & kOutOfMemory) != 0;
-      counts_.undone += (attempt.failures & kMustUndo) != 0;
-      switch (Next(attempt)) {
-        case XlaNext::kKeep:
-          if (looks >= kMostLooks || !KeepInefficientOut(proposal)) {
-            memory_.AddEdges(proposal);
-            return Commit(std::move(proposal));
-          }
-          ++looks;
-          memory_.Undo(proposal);
-          break;
-        case XlaNext::kRetry:
-          memory_.Undo(proposal);
-          ++attempt.retry;
-          break;
-        case XlaNext::kRepack:
-          memory_.Undo(proposal);
-          ++attempt.repacks_of_buffer;
-          attempt.repacks = ++counts_.repacks;
-          if (Repack()) {
-            ++counts_.repacked;
-          } else {
-            ++attempt.retry;
-          }
-          break;
-        case XlaNext::kLeaveOut: return memory_.Undo(proposal);
+      counts_.out_of_memory += (failures & kOutOfMemory) != 0;
+      counts_.undone += (failures & kMustUndo) != 0;
+      if ((failures & kMustUndo) != 0) {
+        ++retry;
+      } else if ((failures & kOutOfMemory) != 0 && !replaced_ && !repacked &&
+                 counts_.repacks < options_.max_repacks) {
+        memory_.Undo(proposal);
+        repacked = true;
+        ++counts_.repacks;
+        if (memory_.heap.Repack([this](Tick t) { return program_.instruction(t).logical_time; })) {
+          ++counts_.repacked;
+        } else {
+          ++retry;
+        }
+        continue;
+      } else if (looks < kMostLooks && KeepInefficientOut(proposal)) {
+        ++looks;
+      } else {
+        memory_.AddEdges(proposal);
+        return Commit(std::move(proposal));
       }
+      memory_.Undo(proposal);
     }
-  }
-
-  XlaNext Next(XlaAttempt& attempt) {
-    const auto met = [&attempt](XlaFailure failure) { return (attempt.failures & failure) != 0; };
-    if (attempt.retry >= options_.max_retries) {
-      attempt.by_xla = XlaNext::kLeaveOut;
-    } else if (met(kMustUndo)) {
-      attempt.by_xla =
-          attempt.retry + 1 < options_.max_retries ? XlaNext::kRetry : XlaNext::kLeaveOut;
-    } else if (met(kOutOfMemory) && !replaced_ && counts_.repacks < options_.max_repacks &&
-               attempt.repacks_of_buffer == 0) {
-      attempt.by_xla = XlaNext::kRepack;
-    } else {
-      attempt.by_xla = XlaNext::kKeep;
-    }
-    return pieces_.pieces().retry ? pieces_.Next(attempt) : attempt.by_xla;
-  }
-
-  bool Repack() {
-    if (pieces_.pieces().repack) return pieces_.Repack(memory_.heap);
-    return memory_.heap.Repack([this](Tick t) { return program_.instruction(t).logical_time; });
   }
 
   void Commit(Proposal proposal) {
@@ -195,7 +150,6 @@ class Allocator {
       if (left == 0) return;
       const int64_t size = program_.buffer(buffer).size_bytes;
       const auto accesses = program_.accesses_of(buffer);
-      pieces_.set_buffer(buffer);
       const bool forbidden = std::any_of(accesses.begin(), accesses.end(),
                                          [this](AccessId a) { return game_.in_main(a); });
       const auto offset =
@@ -299,7 +253,6 @@ class Allocator {
   const XlaCost cost_;
   const IntervalPicker picker_;
   const std::vector<Tick> defined_;
-  AskedPieces pieces_;
   const XlaTables tables_;
   XlaMemory memory_;
   std::vector<bool> in_main_;      // for each access: main memory must serve it
@@ -313,13 +266,7 @@ class Allocator {
 }  // namespace
 
 XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options) {
-  // XLA's own pieces make no errors.
-  return *PlanWithPieces(game, deadline, {}, options);
-}
-
-absl::StatusOr<XlaOutcome> PlanWithPieces(const Game& game, const Deadline& deadline,
-                                          const XlaPieces& pieces, const XlaOptions& options) {
-  return Allocator(game, pieces, options).Run(deadline);
+  return Allocator(game, options).Run(deadline);
 }
 
 }  // namespace mallocgame

@@ -8,12 +8,10 @@
 
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/xla/options.h"
-#include "mallocgame/solvers/xla/pieces.h"
 
 namespace mallocgame {
 
@@ -41,11 +39,6 @@ inline constexpr double kXlaShare = 0.2;
 // ignores the least buffer size, because XLA moves small buffers too. It looks at
 // `deadline` once a buffer.
 XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options = {});
-// The same with pieces of the caller's in place of XLA's own; if all are empty it is the plan of
-// PlanLikeXla. InvalidArgument: a piece answered what is not allowed. Else the error that a piece
-// returned.
-absl::StatusOr<XlaOutcome> PlanWithPieces(const Game& game, const Deadline& deadline,
-                                          const XlaPieces& pieces, const XlaOptions& options = {});
 
 }  // namespace mallocgame
 

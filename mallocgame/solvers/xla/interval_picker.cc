@@ -120,8 +120,7 @@ Tick IntervalPicker::SmallestWithin(Tick from, Tick to, Tick end, double limit) 
 }
 
 IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t copy_ps,
-                                                  int64_t saved_ps,
-                                                  std::optional<Tick> preferred) const {
+                                                  int64_t saved_ps) const {
   Candidates c;
   c.picker_ = this;
   c.end_ = end;
@@ -138,15 +137,6 @@ IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t 
   c.earliest_ =
       AtOrAfter(SmallestWithin(first, *c.latest_, end, options_.most_ps), end, *c.latest_);
   if (!c.earliest_) c.earliest_ = c.latest_;
-  if (preferred && *preferred <= *c.latest_) {
-    Tick wanted = std::max(first, *preferred);
-    if (wanted < *c.earliest_) ++wanted;
-    c.first_ = AtOrAfter(wanted, end, *c.latest_);
-    if (!c.first_) c.first_ = c.latest_;
-    c.earliest_ = std::min(*c.earliest_, *c.first_);
-    c.Start();
-    return c;
-  }
   c.first_ = Preferred(*c.earliest_, *c.latest_, end, copy_ps);
   c.Start();
   return c;
@@ -171,15 +161,7 @@ void IntervalPicker::Candidates::Start() {
   turn_later_ = false;
 }
 
-IntervalPicker::Candidates IntervalPicker::Candidates::Listed(std::vector<Tick> list) {
-  Candidates c;
-  if (!list.empty()) c.latest_ = *std::max_element(list.begin(), list.end());
-  c.list_ = std::move(list);
-  return c;
-}
-
 std::optional<Tick> IntervalPicker::Candidates::Next() {
-  if (taken_ < list_.size()) return list_[taken_++];
   if (turn_later_ && later_) {
     const Tick s = *later_;
     later_ = picker_->AtOrAfter(s + 1, end_, *latest_);

@@ -50,14 +50,11 @@ class IntervalPicker {
   bool MayBegin(Tick s, Tick end) const;
 
   // The begins to try, the best first. `saved_ps` is what the instruction that uses the buffer
-  // saves with its operand in fast memory. If `preferred` is given, it or the possible begin next
-  // to it comes first. XLA skips one that is too early and takes the next.
+  // saves with its operand in fast memory.
   class Candidates {
    public:
     std::optional<Tick> Next();
     std::optional<Tick> latest() const { return latest_; }
-    // Those of a list, in its order.
-    static Candidates Listed(std::vector<Tick> list);
 
    private:
     friend class IntervalPicker;
@@ -66,12 +63,9 @@ class IntervalPicker {
     std::optional<Tick> earliest_, latest_, first_;
     std::optional<Tick> later_, earlier_;  // the next ones in either direction
     bool turn_later_ = false;
-    std::vector<Tick> list_;  // of a picker other than XLA's, and how many of them are taken
-    size_t taken_ = 0;
     void Start();
   };
-  Candidates Begins(Tick first, Tick end, int64_t copy_ps, int64_t saved_ps,
-                    std::optional<Tick> preferred = std::nullopt) const;
+  Candidates Begins(Tick first, Tick end, int64_t copy_ps, int64_t saved_ps) const;
   // Where the `count` slices of a prefetch behind `s` begin: each one when another part of the time
   // is over (XLA reference 4.12). The first begin is `s`.
   std::vector<Tick> SliceBegins(Tick s, Tick end, int count) const;

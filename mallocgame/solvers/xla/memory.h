@@ -14,7 +14,6 @@
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/program/program.h"
-#include "mallocgame/solvers/xla/asked_pieces.h"
 #include "mallocgame/solvers/xla/copy_resource.h"
 #include "mallocgame/solvers/xla/cost.h"
 #include "mallocgame/solvers/xla/heap.h"
@@ -37,7 +36,6 @@ struct XlaTables {
   const IntervalPicker& picker;
   absl::Span<const Tick> defined;  // of XlaDefinitions
   XlaOptions options;
-  AskedPieces& pieces;
 };
 
 // Counts the copy windows of one direction.
