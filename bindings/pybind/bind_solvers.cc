@@ -167,7 +167,7 @@ using Stop = typing::Callable<bool()>;
 ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver,
                        double seconds, uint64_t seed, int64_t evaluations,
                        const std::optional<Progress>& progress,
-                       const std::vector<NamedSolver>& extra_solvers, const Prices* prices,
+                       const std::vector<NamedSolver>& extra_solvers,
                        const std::optional<Stop>& stop,
                        const std::optional<ScheduleOptions>& schedule) {
   if (!(seconds >= 0) || evaluations < 0) {
@@ -175,15 +175,13 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
                                      std::to_string(seconds) + " and " +
                                      std::to_string(evaluations)));
   }
-  if (prices != nullptr) RaiseIfError(ValidatePrices(game->game->program(), *prices));
   SolveLimits limits;
   limits.seconds = seconds;
   limits.evaluations = evaluations;
   limits.seed = seed;
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<NamedSolver> beside = BesideTheCores(extra_solvers);
-  const SolveProblem problem{game->game, game->program->XlaPlanFor(game->game->hardware()), beside,
-                             prices};
+  const SolveProblem problem{game->game, game->program->XlaPlanFor(game->game->hardware()), beside};
   Solving solving(
       [solver, problem, schedule](const SolveLimits& own) -> absl::StatusOr<ScheduleResult> {
         if (schedule) return SolveSchedule(problem, own, *schedule);
@@ -423,17 +421,17 @@ void BindSolvers(py::module_& module) {
       "solve_game",
       [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds,
          uint64_t seed, int64_t evaluations, const std::optional<Progress>& progress,
-         const std::vector<NamedSolver>& extra_solvers, const std::optional<Prices>& prices,
-         const std::optional<Stop>& stop, bool order, std::optional<int64_t> main_bytes) {
+         const std::vector<NamedSolver>& extra_solvers, const std::optional<Stop>& stop, bool order,
+         std::optional<int64_t> main_bytes) {
         std::optional<ScheduleOptions> schedule;
         if (order) schedule = ScheduleOptions{main_bytes, solver};
-        return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers,
-                         prices ? &*prices : nullptr, stop, schedule);
+        return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers, stop,
+                         schedule);
       },
       py::arg("game").none(false), py::arg("solver"), py::arg("seconds") = 0.0,
       py::arg("seed") = uint64_t{0}, py::arg("evaluations") = 0, py::arg("progress") = py::none(),
-      py::arg("extra_solvers") = std::vector<NamedSolver>(), py::arg("prices") = py::none(),
-      py::arg("stop") = py::none(), py::arg("order") = false, py::arg("main_bytes") = py::none(),
+      py::arg("extra_solvers") = std::vector<NamedSolver>(), py::arg("stop") = py::none(),
+      py::arg("order") = false, py::arg("main_bytes") = py::none(),
       "See mallocgame.solve, of which this is the part that needs no agent.");
   module.def("plan_like_xla", &PlanAsXlaDoes, py::arg("game").none(false),
              "What XLA's allocator decides: (plan, the order in which all buffers were decided).");

@@ -296,7 +296,6 @@ class ScheduleSolver {
     } else if (best) {
       SolveProblem problem = problem_;
       problem.xla_plan = nullptr;
-      problem.prices = nullptr;
       // With the caller's own options, whatever the search has played.
       MG_ASSIGN_OR_RETURN(const ReorderedProgram made,
                           Reordered(*units_.shared_program(), best->ticks()));

@@ -83,17 +83,14 @@ struct SolveResult {
 };
 
 struct NamedSolver;
-struct Prices;  // game/prices.h
 
 // What a solver may look at. `xla_plan` is XLA's own answer for this hardware, if the program came
 // with one. `extra_solvers` stand beside the library's own, as agents do: Solve knows them by name,
-// and portfolio takes those that ask for it. `prices`, if not null, are valid ones of the program
-// (ValidatePrices); rent and packing start from games played at them too.
+// and portfolio takes those that ask for it.
 struct SolveProblem {
   std::shared_ptr<const Game> game;
   const Plan* xla_plan = nullptr;
   absl::Span<const NamedSolver> extra_solvers = {};
-  const Prices* prices = nullptr;
 };
 
 struct NamedSolver {

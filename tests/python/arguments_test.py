@@ -305,7 +305,6 @@ def test_functions_of_the_extension(program, game):
         ("seconds", "'10'"): lambda: mg.solve(program, seconds="10"),
         ("progress", "Callable", "'yes'"): lambda: mg.solve(program, progress="yes"),
         ("stop", "stop=True"): lambda: mg.solve(program, stop=True),
-        ("prices", "[1.0]"): lambda: mg.solve(program, "rent", prices=[1.0]),
         ("plan: mallocgame._core.Plan", "'plan'"): lambda: mg.simulate(program, "plan"),
         ("Hardware", "'tpu_v4i'"): lambda: mg.validate(program, plan, "tpu_v4i"),
         ("settings", "'4'"): lambda: mg.observation.Observer(game, {"neighbours": "4"}),

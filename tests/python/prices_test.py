@@ -1,4 +1,4 @@
-"""Prices of space and of the channel: they are the duals of the lp bound, and solvers take them."""
+"""Prices of space and of the channel: they are the duals of the lp bound."""
 
 import math
 import sys
@@ -106,25 +106,9 @@ def test_prices_of_an_early_stop_are_prices():
     program = mg.load_program("llama_1b_decode_8l_b4_kv1024.tpu_v5e")
     stopped = mg.bounds.prices(program, seconds=1e-3)
     assert stopped.space_ps_per_byte.shape == stopped.channel_ps_per_ps.shape == (program.ticks,)
-    assert mg.solve(program, "rent", prices=stopped).report.latency_ps > 0
     # Time for the Lagrangian dual, but not for the linear programme.
     risen = mg.bounds.prices(program, seconds=0.6)
     assert risen.channel_ps_per_ps.max() > 0.5
-
-
-def test_solvers_take_prices():
-    program = mg.load_program(PROGRAMS[0])
-    own = mg.solve(program, "rent").report
-    # What is too dear stays out.
-    dear = mg.bounds.Prices(np.full(program.ticks, 1e9), np.ones(program.ticks))
-    assert mg.solve(program, "rent", prices=dear).report.latency_ps == own.latency_ps
-    pytest.importorskip("highspy")
-    priced = mg.bounds.prices(program, seconds=0)
-    assert priced.space_ps_per_byte.dtype == np.float64
-    result = mg.solve(program, "rent", prices=priced)
-    assert result.report.latency_ps < own.latency_ps  # here they are worth something
-    start = mg.solve(program, "packing", seconds=0, evaluations=50, prices=priced)
-    assert start.report.latency_ps <= result.report.latency_ps
 
 
 def test_prices_that_are_none(program, monkeypatch):
@@ -136,19 +120,9 @@ def test_prices_that_are_none(program, monkeypatch):
         ([0.0] * ticks, [np.nan] * ticks, "channel_ps_per_ps of tick 0: found nan"),
     ):
         with pytest.raises(mg.InvalidInputError, match=word):
-            mg.solve(program, "rent", prices=mg.bounds.Prices(space, channel))
+            mg.observation.Observer(mg.Game(program), prices=mg.bounds.Prices(space, channel))
     with pytest.raises(mg.InvalidInputError, match="seconds"):
         mg.bounds.prices(program, seconds=-1)
     monkeypatch.setitem(sys.modules, "highspy", None)
     with pytest.raises(mg.MallocGameError, match="prices needs highspy"):
         mg.bounds.prices(program)
-
-
-def test_prices_on_the_command_line(run_json):
-    pytest.importorskip("highspy")
-    options = ["--solver", "rent", "--seconds", 0]
-    without = run_json("solve", PROGRAMS[0], *options)
-    priced = run_json("solve", PROGRAMS[0], *options, "--prices", "lp")
-    assert priced["valid"] and priced["latency_ps"] < without["latency_ps"]
-    compared = run_json("compare", PROGRAMS[0], "--solvers", "rent", "--prices", "lp")
-    assert compared["results"][0]["latency_ps"] == priced["latency_ps"]

@@ -109,27 +109,6 @@ TEST_CASE("small buffers are worth what instructions save by them") {
   CHECK(GameByDefault(*game)->options().min_buffer_bytes == kSmallBufferBytes);
 }
 
-TEST_CASE("prices that are given are tried beside the others, by priority too") {
-  Rng rng(3);
-  int64_t better = 0;
-  for (int i = 0; i < 40; ++i) {
-    const auto game = MakeGame(RandomProgram(rng, {.instructions = 20}), TestHardware(12));
-    Prices prices = UniformPrices(*game, 1);
-    for (double& price : prices.space_ps_per_byte) price *= 4 * rng.Uniform() * rng.Uniform();
-    prices.channel_ps_per_ps.assign(prices.space_ps_per_byte.size(), rng.Uniform());
-    REQUIRE(ValidatePrices(game->program(), prices).ok());
-    const SolveProblem priced = {.game = game, .prices = &prices};
-    const auto without = Solve("rent", {game}, {}), with = Solve("rent", priced, {});
-    CHECK(with->report.latency_ps <= without->report.latency_ps);
-    CHECK(with->evaluations == without->evaluations + 4);
-    better += with->report.latency_ps < without->report.latency_ps;
-    SolveLimits limits;
-    limits.evaluations = 50;  // more than rent's games
-    CHECK(Solve("packing", priced, limits)->report.latency_ps <= with->report.latency_ps);
-  }
-  CHECK(better > 0);
-}
-
 TEST_CASE("prices are one finite number for each tick, 0 at least; the channel may be free") {
   ProgramBuilder b;
   b.Add({.name = "a"});

@@ -9,7 +9,6 @@ from mallocgame._core import (
     Game,
     Hardware,
     NamedSolver,
-    Prices,
     Program,
     SolveResult,
     solve_game,
@@ -30,7 +29,6 @@ def solve(
     progress: Callable[[float, int], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     extra_solvers: Sequence[NamedSolver] = (),
-    prices: Prices | None = None,
     game: str | GameOptions | None = None,
     stop: Callable[[], bool] | None = None,
     order: bool = False,
@@ -51,8 +49,6 @@ def solve(
     checkpoint: of a trained agent (docs/muzero.md, docs/egrl.md): it is the solver `muzero` or
     `egrl`, and one more member of `portfolio`.
     extra_solvers: solvers beside those of solver_names(), as mallocgame.agents makes them.
-    prices: what space and the channel are worth at each tick, as mallocgame.bounds.prices() finds
-    out, for the solvers that start from games played at such prices: `rent` and `packing`.
 
     game: the game that solvers play which play one, as Game takes it: a TimeGame, PriorityGame or
     ScheduleGame, or a name. "time" decides about accesses in the order of time, "priority" places
@@ -107,7 +103,6 @@ def solve(
         evaluations=evaluations,
         progress=progress,
         extra_solvers=list(extra_solvers),
-        prices=prices,
         stop=stop,
         order=order,
         main_bytes=main_bytes,

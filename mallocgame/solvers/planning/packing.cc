@@ -17,10 +17,9 @@ namespace {
 constexpr double kPriorityShare = 0.1;  // of the limits, for the priority game's first games
 
 // The best of rent's plan, one like XLA's, and those of the priority game's first games.
-absl::StatusOr<SolveResult> PackingStart(const Game& game, const Prices* prices,
-                                         const SolveLimits& limits) {
+absl::StatusOr<SolveResult> PackingStart(const Game& game, const SolveLimits& limits) {
   Budget budget(limits);
-  PlayRent(*TimeGameOf(game), prices, budget);
+  PlayRent(*TimeGameOf(game), budget);
   MG_ASSIGN_OR_RETURN(SolveResult start, JudgeBestGame(budget));
   XlaOutcome outcome = PlanLikeXla(game, budget.deadline().Share(kXlaShare));
   MG_ASSIGN_OR_RETURN(SolveResult xla, JudgePlan(game, std::move(outcome.plan)));
@@ -39,7 +38,7 @@ absl::StatusOr<SolveResult> PackingStart(const Game& game, const Prices* prices,
 absl::StatusOr<SolveResult> SolvePacking(const SolveProblem& problem, const SolveLimits& limits) {
   const Game& game = *problem.game;
   Pipeline pipeline(game, limits);
-  MG_ASSIGN_OR_RETURN(SolveResult best, PackingStart(game, problem.prices, limits));
+  MG_ASSIGN_OR_RETURN(SolveResult best, PackingStart(game, limits));
   if (pipeline.budget().limited()) MG_RETURN_IF_ERROR(pipeline.Anneal(game, 1, best));
   best.evaluations = 1 + pipeline.evaluations();
   best.status = SolveStatus::kStopped;

@@ -44,9 +44,7 @@ absl::StatusOr<SolveResult> SolveGreedy(const SolveProblem& problem, const Solve
 }
 
 absl::StatusOr<SolveResult> SolveRent(const SolveProblem& problem, const SolveLimits& limits) {
-  return SolveByPlaying(problem, limits, [&problem](const Game& game, Budget& budget) {
-    return PlayRent(game, problem.prices, budget);
-  });
+  return SolveByPlaying(problem, limits, PlayRent);
 }
 
 absl::StatusOr<SolveResult> SolveAnneal(const SolveProblem& problem, const SolveLimits& limits) {

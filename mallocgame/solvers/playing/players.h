@@ -20,8 +20,7 @@ namespace mallocgame {
 // A player finishes at least one game, whatever the limits, and leaves its best in `budget`. It
 // returns true if it ended by itself and false if the limits ended it.
 bool PlayGreedy(const Game& game, Budget& budget);
-// `prices` are tried beside rent's own unless they are null.
-bool PlayRent(const Game& game, const Prices* prices, Budget& budget);
+bool PlayRent(const Game& game, Budget& budget);
 bool PlayAnneal(const Game& given, Budget& budget);
 bool PlayRandom(const Game& game, Budget& budget);
 

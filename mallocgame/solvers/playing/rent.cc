@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -26,8 +25,6 @@ constexpr double kFillScales[] = {0.1, 0.3, 1, 3};
 constexpr double kEmptyPrice = 0.05;
 // By these the best prices of space are multiplied in the end.
 constexpr double kFactors[] = {0.6, 0.8, 1.25, 1.6};
-// The scales of space and of the channel at which prices that are given are tried.
-constexpr std::array<double, 2> kGivenScales[] = {{1, 0.25}, {0.5, 0.25}, {1, 0}, {1, 1}};
 // The best prices are tried with small buffers too, if those can save this share of the all-main
 // latency.
 constexpr double kLeastWorth = 3e-4;
@@ -78,18 +75,6 @@ class Trials {
   std::vector<Trial> trials_;  // the fastest first
   std::optional<State> best_;
 };
-
-// Plays at the prices that are given; false if it was to stop.
-bool TryGiven(const Game& game, const Prices& given, Trials& trials) {
-  const auto scaled = [](std::vector<double> prices, double scale) {
-    for (double& price : prices) price *= scale;
-    return prices;
-  };
-  return std::all_of(std::begin(kGivenScales), std::end(kGivenScales), [&](const auto& scales) {
-    return trials.Play(game, {scaled(given.space_ps_per_byte, scales[0]),
-                              scaled(given.channel_ps_per_ps, scales[1])});
-  });
-}
 
 // Plays at all prices that are tried; false if it was to stop.
 bool TryPrices(const Game& game, Trials& trials) {
@@ -172,13 +157,12 @@ State BestRentGame(const Game& game, const Deadline& deadline, bool small_buffer
   return trials.best();
 }
 
-bool PlayRent(const Game& game, const Prices* prices, Budget& budget) {
+bool PlayRent(const Game& game, Budget& budget) {
   Trials trials([&](const State& end) {
     budget.Finished(end);
     return !budget.Exhausted();
   });
-  return TryPrices(game, trials) && (prices == nullptr || TryGiven(game, *prices, trials)) &&
-         TrySmallBuffers(game, trials);
+  return TryPrices(game, trials) && TrySmallBuffers(game, trials);
 }
 
 }  // namespace mallocgame

@@ -14,7 +14,7 @@ from mallocgame import experiments, plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.folders import writing
 from mallocgame._cli.rows import csv_text, print_json
-from mallocgame._cli.solve import add_limits, known_solvers, prices_of, run_solver
+from mallocgame._cli.solve import add_limits, known_solvers, run_solver
 from mallocgame._core import write_file
 from mallocgame._jobs import HERE, Workers, run_jobs
 from mallocgame.errors import InvalidInputError
@@ -154,7 +154,7 @@ class _Problem:
     program: mg.Program
     hardware: mg.Hardware
     name: str
-    known: tuple[mg.bounds.Bound, mg.bounds.Prices | None] | None = None  # once it is asked for
+    bound: mg.bounds.Bound | None = None  # once it is asked for
 
 
 def _problems(options: argparse.Namespace, names: Sequence[str]) -> list[_Problem]:
@@ -173,7 +173,7 @@ def _problems(options: argparse.Namespace, names: Sequence[str]) -> list[_Proble
 
 def _inputs(options: argparse.Namespace, program: _Problem, solver: str) -> dict[str, Any]:
     """What a row depends on."""
-    names = ("seconds", "seed", "evaluations", "game", "prices", "bound", "checkpoint")
+    names = ("seconds", "seed", "evaluations", "game", "bound", "checkpoint")
     own = {name: getattr(options, name) for name in (*names, "hardware", "preloads")}
     return own | {"fingerprint": program.program.fingerprint}
 
@@ -195,16 +195,12 @@ def _find_bounds(
             stop=stop,
         )
     ) as finished:
-        for problem, known in finished:
-            problem.known = known
+        for problem, bound in finished:
+            problem.bound = bound
 
 
-def _bounded(
-    options: argparse.Namespace, problem: _Problem
-) -> tuple[mg.bounds.Bound, mg.bounds.Prices | None]:
-    """Returns the bound of a problem, and the prices that the options ask for."""
-    program, hardware = problem.program, problem.hardware
-    return mg.bounds.bound(program, options.bound, hardware), prices_of(program, hardware, options)
+def _bounded(options: argparse.Namespace, problem: _Problem) -> mg.bounds.Bound:
+    return mg.bounds.bound(problem.program, options.bound, problem.hardware)
 
 
 def _measured(
@@ -219,17 +215,17 @@ def _measured(
     name = f"{problem.name} {solver}"
     if work is None:
         work = console.Work(name, None)
-    if problem.known is None:
+    if problem.bound is None:
         work.tell(f"{problem.name} bound")
-        problem.known = _bounded(options, problem)
-    least, prices = problem.known
+        problem.bound = _bounded(options, problem)
+    least = problem.bound
     xla = reference(loaded, hardware)
     if solver == "xla-assigned" and xla.report is None:
         # This is no error: XLA made no plan of this program for this hardware, or no valid one.
         row = plan_row(loaded, hardware, None, None, xla, None, least)
         return row | {"solver": solver, "status": "unavailable"}
     work.tell(name)
-    result = run_solver(loaded, hardware, solver, options, work, prices, stop, f"{name}: ")
+    result = run_solver(loaded, hardware, solver, options, work, stop, f"{name}: ")
     verdict = mg.validate(loaded, result.plan, hardware)
     return plan_row(loaded, hardware, result.report, verdict, xla, result, least, result.plan)
 

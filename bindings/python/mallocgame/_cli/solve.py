@@ -87,12 +87,6 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         "agent the game that it was trained in, else time)",
     )
     command.add_argument(
-        "--prices",
-        choices=["lp"],
-        help="start rent and packing from games played at the lp bound's prices of space and "
-        "channel; they take up to a minute more and need highspy",
-    )
-    command.add_argument(
         "--checkpoint",
         metavar="FILE",
         help=f"of a trained agent: the solver {' or '.join(AGENTS)}, and a member of portfolio",
@@ -105,7 +99,6 @@ def run_solver(
     solver: str,
     options: argparse.Namespace,
     work: console.Work,
-    prices: mg.bounds.Prices | None,
     stop: Callable[[], bool],
     subject: str = "",
     order: bool = False,
@@ -128,19 +121,11 @@ def run_solver(
         hardware=hardware,
         progress=better,
         checkpoint=options.checkpoint,
-        prices=prices,
         game=options.game,
         stop=stop,
         order=order,
         main_bytes=main_bytes,
     )
-
-
-def prices_of(
-    program: mg.Program, hardware: mg.Hardware, options: argparse.Namespace
-) -> mg.bounds.Prices | None:
-    """The prices that --prices asks for."""
-    return None if options.prices is None else mg.bounds.prices(program, hardware)
 
 
 def _solve(options: argparse.Namespace) -> int:
@@ -153,7 +138,6 @@ def _solve(options: argparse.Namespace) -> int:
             work.tell(f"bound {value_ps / 1e6:,.1f} µs after {seconds:.1f} s")
 
         least = mg.bounds.bound(program, options.bound, hardware, progress=higher)
-        prices = prices_of(program, hardware, options)
         main_bytes = None if options.main_mib is None else options.main_mib << 20
         result = run_solver(
             program,
@@ -161,7 +145,6 @@ def _solve(options: argparse.Namespace) -> int:
             options.solver,
             options,
             work,
-            prices,
             stop,
             order=options.order,
             main_bytes=main_bytes,
