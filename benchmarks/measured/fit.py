@@ -61,8 +61,7 @@ ACHIEVED = {
     "tpu7x": Achieved(0.87, "tpu-recipes", "copy", "3,200 of 3,690 GB/s"),
 }
 BORROWED = {"tpu_v4i": "tpu_v4_megacore", "tpu_v4": "tpu_v4_megacore", "tpu_v5p": "tpu_v5e"}
-# The order of the figures in the file.
-CHIPS = ("tpu_v4i", "tpu_v4", "tpu_v4_megacore", "tpu_v5p", "tpu_v5e", "tpu_v6e", "tpu7x")
+CHIPS = mg.Hardware.preset_names()
 # tpuasm measures 0.36 to 0.46 µs on v4; the other chips borrow it.
 COPY_LATENCY_PS = 450_000
 _LEFT_OUT = ("source", "family", "chip")

@@ -2,15 +2,13 @@
 #include "mallocgame/hardware/hardware.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstring>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hardware/chips.h"
 
 namespace mallocgame {
 namespace {
@@ -33,35 +31,13 @@ int64_t ToPs(int64_t amount, int64_t per_second, bool round_up) {
   return static_cast<int64_t>(std::min<Int128>(ps, kMaxPs));
 }
 
-// What tells one chip from another.
-struct Chip {
-  const char* name;
-  int64_t fast_bytes;
-  int64_t main_bytes_per_second;
-  int64_t flops_per_second;
-  int64_t clock_hz;
-  int32_t fast_memory_space;
-};
-
-// docs/hardware.md has the sources. A device with one of a chip's two cores has half of the chip's
-// bandwidth and flops.
-constexpr Chip kChips[] = {
-    {"tpu_v4i", 128 * kMiB, 614'000'000'000, 138'000'000'000'000, 1'050'000'000, 3},
-    {"tpu_v4", 64 * kMiB, 614'000'000'000, 137'500'000'000'000, 1'050'000'000, 3},
-    {"tpu_v4_megacore", 128 * kMiB, 1'228'000'000'000, 275'000'000'000'000, 1'050'000'000, 3},
-    {"tpu_v5p", 50'266'112, 2'765'000'000'000, 459'000'000'000'000, 1'500'000'000, 1},
-    {"tpu_v5e", 112 * kMiB, 819'000'000'000, 197'000'000'000'000, 1'500'000'000, 1},
-    {"tpu_v6e", 100'597'760, 1'640'000'000'000, 918'000'000'000'000, 1'750'000'000, 1},
-    {"tpu7x", 67'043'328, 3'690'000'000'000, 1'153'500'000'000'000, 1'900'000'000, 1},
-};
-
 // The alignment is the common divisor of all fast-memory offsets that XLA:TPU wrote into the
 // compiled corpus. Vendors publish no usable figure for the bandwidth of fast memory and the rate
 // of transcendentals: we assume ten times the main-memory bandwidth in each direction, and one
 // transcendental for every 128 flops. Only the roofline cost model uses these two.
 Hardware Preset(const Chip& chip) {
   Hardware h;
-  h.name = chip.name;
+  h.name = std::string(chip.name);
   h.fast_bytes = chip.fast_bytes;
   h.alignment_bytes = 4096;
   h.main_bytes_per_second = chip.main_bytes_per_second;
@@ -75,18 +51,6 @@ Hardware Preset(const Chip& chip) {
   h.max_preloads = 1;
   h.fast_memory_space = chip.fast_memory_space;
   return h;
-}
-
-// The chip whose name `name` is, or begins with before an underscore: the longest such, as the
-// names of some chips begin with those of others. Null if there is none.
-const Chip* FindChip(absl::string_view name) {
-  const Chip* found = nullptr;
-  for (const Chip& chip : kChips) {
-    absl::string_view rest = name;
-    if (!absl::ConsumePrefix(&rest, chip.name) || !(rest.empty() || rest.front() == '_')) continue;
-    if (found == nullptr || std::strlen(chip.name) > std::strlen(found->name)) found = &chip;
-  }
-  return found;
 }
 
 }  // namespace
@@ -142,7 +106,7 @@ absl::Status ValidateHardware(const Hardware& h) {
 absl::StatusOr<Hardware> HardwarePreset(absl::string_view name) {
   const Chip* const chip = FindChip(name);
   absl::string_view rest = name;
-  if (chip != nullptr) rest.remove_prefix(std::strlen(chip->name));
+  if (chip != nullptr) rest.remove_prefix(chip->name.size());
   if (chip != nullptr && rest.empty()) return Preset(*chip);
   if (chip == nullptr || !absl::ConsumePrefix(&rest, "_") || !absl::ConsumeSuffix(&rest, "mib")) {
     return absl::NotFoundError(
@@ -168,7 +132,7 @@ absl::StatusOr<Hardware> HardwarePreset(absl::string_view name) {
 
 std::vector<std::string> HardwarePresetNames() {
   std::vector<std::string> names;
-  for (const Chip& chip : kChips) names.emplace_back(chip.name);
+  for (const Chip& chip : Chips()) names.emplace_back(chip.name);
   return names;
 }
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hardware/chips.h"
 
 namespace mallocgame {
 namespace {
@@ -22,15 +22,12 @@ constexpr ChipLaw kLaws[] = {
 #include "mallocgame/hardware/price_law_figures.inc"
 };
 
-// The law whose chip `hardware` is, or begins with before an underscore: the longest such.
+// The law of the chip that `hardware` is named after.
 absl::StatusOr<const ChipLaw*> Find(absl::string_view hardware) {
-  const ChipLaw* found = nullptr;
+  const Chip* const chip = FindChip(hardware);
   for (const ChipLaw& one : kLaws) {
-    absl::string_view rest = hardware;
-    if (!absl::ConsumePrefix(&rest, one.chip) || !(rest.empty() || rest.front() == '_')) continue;
-    if (found == nullptr || one.chip.size() > found->chip.size()) found = &one;
+    if (chip != nullptr && one.chip == chip->name) return &one;
   }
-  if (found != nullptr) return found;
   return absl::NotFoundError(absl::StrCat(
       "hardware '", hardware, "' has no calibrated prices, allowed are ",
       absl::StrJoin(kLaws, ", ",

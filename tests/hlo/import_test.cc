@@ -54,8 +54,9 @@ TEST_CASE("a module is for one fast memory, and may ask for places there") {
         "module: arrays lie in memory space S(3), the fast memory of tpu_v4i, tpu_v4, "
         "tpu_v4_megacore, none in S(1), the hardware's fast memory: it was compiled for other "
         "hardware");
-  CHECK(absl::StrContains(refusal(module(1, "copy-start"), cmem),
-                          "the fast memory of tpu_v5p, tpu_v5e, tpu_v6e, tpu7x, none in S(3)"));
+  const std::string copied = refusal(module(1, "copy-start"), cmem);
+  CHECK(absl::StrContains(copied, "the fast memory of tpu_v5p, tpu_v5e, tpu_v6e, tpu7x"));
+  CHECK(absl::StrContains(copied, "none in S(3)"));
 }
 
 TEST_CASE("a module without a schedule runs as it stands, and that is reported") {

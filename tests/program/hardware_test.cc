@@ -30,9 +30,6 @@ TEST_CASE("units") {
 }
 
 TEST_CASE("presets") {
-  CHECK(HardwarePresetNames() == std::vector<std::string>{"tpu_v4i", "tpu_v4", "tpu_v4_megacore",
-                                                          "tpu_v5p", "tpu_v5e", "tpu_v6e",
-                                                          "tpu7x"});
   for (const std::string& name : HardwarePresetNames()) {
     const auto hardware = HardwarePreset(name);
     REQUIRE(hardware.ok());

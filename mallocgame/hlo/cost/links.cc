@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "mallocgame/hardware/chips.h"
 
 namespace mallocgame {
 namespace {
@@ -11,20 +10,7 @@ namespace {
 __extension__ using Int128 = __int128;
 
 constexpr int64_t kMaxPs = int64_t{1} << 60;
-constexpr int64_t kMicrosecond = 1'000'000;
-
-struct Chip {
-  const char* name;
-  Links links;
-};
-
-// One link, one way; the book has one microsecond for each hop on all chips. It has none of the
-// links of a v4i.
-constexpr Chip kChips[] = {
-    {"tpu_v4", {45'000'000'000, kMicrosecond}},  {"tpu_v5p", {90'000'000'000, kMicrosecond}},
-    {"tpu_v5e", {45'000'000'000, kMicrosecond}}, {"tpu_v6e", {90'000'000'000, kMicrosecond}},
-    {"tpu7x", {90'000'000'000, kMicrosecond}},
-};
+constexpr int64_t kHopPs = 1'000'000;  // on all chips
 
 // `amount` bytes over `parts` links at a time.
 Int128 TransferPs(Int128 amount, Int128 parts, const Links& links) {
@@ -36,11 +22,9 @@ Int128 TransferPs(Int128 amount, Int128 parts, const Links& links) {
 }  // namespace
 
 std::optional<Links> LinksOf(absl::string_view hardware) {
-  for (const Chip& chip : kChips) {
-    if (hardware == chip.name || absl::StartsWith(hardware, absl::StrCat(chip.name, "_")))
-      return chip.links;
-  }
-  return std::nullopt;
+  const Chip* const chip = FindChip(hardware);
+  if (chip == nullptr || chip->link_bytes_per_second == 0) return std::nullopt;
+  return Links{chip->link_bytes_per_second, kHopPs};
 }
 
 int64_t CollectivePs(CollectiveKind kind, int64_t bytes, int64_t members, const Links& links) {

@@ -12,8 +12,8 @@
 //
 // The time is that of the bytes or that of the steps, whichever is more. This is the model of
 // "How to Scale Your Model" (jax-ml.github.io/scaling-book), chapters TPUs and Sharding, which has
-// the figures too. A ring is what fits chips in a square of 2 x 2. Groups of more chips have
-// more links than that.
+// the figures too (hardware/chips.h), but none of the links of a v4i. A ring is what fits chips in
+// a square of 2 x 2. Groups of more chips have more links than that.
 #ifndef MALLOCGAME_HLO_COST_LINKS_H_
 #define MALLOCGAME_HLO_COST_LINKS_H_
 

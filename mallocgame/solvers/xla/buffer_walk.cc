@@ -3,7 +3,6 @@
 #include "mallocgame/solvers/xla/buffer_walk.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "mallocgame/base/rounding.h"
 #include "mallocgame/solvers/xla/order.h"

@@ -1,5 +1,4 @@
-// What XLA's allocator reckons with on each chip (libtpu 0.0.51), as its log and its cost analysis
-// show it: docs/results/chips.md, docs/results/xla-heuristic.md.
+// What XLA's allocator reckons with on a chip (hardware/chips.h), as hardware and as options.
 #ifndef MALLOCGAME_SOLVERS_XLA_CHIPS_H_
 #define MALLOCGAME_SOLVERS_XLA_CHIPS_H_
 
