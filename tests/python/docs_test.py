@@ -18,8 +18,6 @@ import pytest
 from conftest import SOURCE_ROOT
 from doc_blocks import BLOCK, DOCS, Block, blocks_of
 
-import mallocgame as mg
-
 pytestmark = pytest.mark.full
 
 PAGES = [
@@ -59,6 +57,7 @@ RUN = {"python", "sh", "cpp"}
 SHOWN = {
     "",
     "c",
+    "py",  # a signature
     "text",
     "json",
     "bibtex",
@@ -268,10 +267,6 @@ def test_the_site_builds(tmp_path):
         "hlo/import/import.h",
     ):
         assert f">mallocgame/{header}<" in headers, header
-    reference = (tmp_path / "site" / "api-python.html").read_text()
-    versions = {name for name in mg.__all__ if name.endswith("_VERSION")}
-    for public in set(mg.__all__) - versions:
-        assert re.search(rf'id="(module-)?mallocgame\.(errors\.)?{public}"', reference), public
     asked = [
         link
         for page in (tmp_path / "site").glob("*.html")

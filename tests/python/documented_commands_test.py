@@ -10,7 +10,7 @@ from documented_commands import MISSING, Shown, all_shown
 
 from mallocgame._cli import main, parser
 
-PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_,:=]*|\$.*")
+PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_,:=]*|\$.*|\{.*\}")
 
 
 def parsers(of: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
