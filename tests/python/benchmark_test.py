@@ -197,6 +197,12 @@ def test_what_is_found_too_late_does_not_count(test_levels, tmp_path):
     assert slow.in_time_ps == level.game().all_main_ps > slow.latency_ps
 
 
+def test_greedy_in_the_fine_game_is_a_player(test_levels, tmp_path):
+    (fine,) = play([Player.named("greedy:fine")], test_levels[:1], tmp_path / "out", [Budget(1)])
+    greedy = mg.solve(test_levels[0].game(mg.FINE_GAME), "greedy", 0.0)
+    assert fine.player == "greedy:fine" and fine.in_time_ps == greedy.report.latency_ps
+
+
 def test_players_run_once_and_go_on_where_they_were(test_levels, tmp_path, monkeypatch):
     output = tmp_path / "out"
     players = [Player.named("greedy"), Player.named("packing:priority")]

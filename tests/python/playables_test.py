@@ -1,5 +1,6 @@
 """Everything that environments take as program=: names, levels, programs, games, lists of them."""
 
+import dataclasses
 import json
 import pickle
 
@@ -41,6 +42,11 @@ def test_the_fine_game():
     env = mg.MallocGameEnv(LEVELS[0], observation="compact", game=mg.FINE_GAME)
     game = env.unwrapped.game
     assert game.options == mg.FINE_GAME
+    named = gymnasium.make("mallocgame/FineGame-v0", program=LEVELS[0].name)
+    assert named.unwrapped.game.options == mg.FINE_GAME and named.action_space.n == 5
+    assert LEVELS[0].game("fine").options == mg.Game(game.program, game="fine").options
+    of_four = mg.Game(game.program, game="fine", candidates=4)
+    assert of_four.options == dataclasses.replace(mg.FINE_GAME, candidates=4)
     # The same is asked in the same order of a game that is made by hand.
     other = LEVELS[0].game(
         game="priority", candidates=1, min_buffer_bytes=512, bytes_weight=0.0, time_weight=0.5

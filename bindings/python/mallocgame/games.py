@@ -2,7 +2,8 @@
 
     mg.Game(program, game=mg.PriorityGame(candidates=8))
 
-A name takes the game with its usual options: `game="priority"`.
+A name takes the game with its usual options: `game="priority"`. "fine" is FINE_GAME, a
+PriorityGame.
 """
 
 import dataclasses
@@ -106,6 +107,8 @@ class ScheduleGame(_PlacingGame):
 GAMES: dict[str, type[GameOptions]] = {
     game.name: game for game in (TimeGame, PriorityGame, ScheduleGame)
 }
+#: What is accepted as the name of a game.
+NAMES = (*GAMES, "fine")
 
 
 def of(game: "str | GameOptions" = "time", **options: Any) -> GameOptions:
@@ -128,7 +131,8 @@ def of(game: "str | GameOptions" = "time", **options: Any) -> GameOptions:
                 f"{name}: found {_arguments.found(one)}, but the {game.name} game given has its own"
             )
         return game
-    chosen = GAMES[_arguments.one_of("game", game, tuple(GAMES))]
+    is_fine = _arguments.one_of("game", game, NAMES) == "fine"
+    chosen = GAMES["priority" if is_fine else game]
     own = {field.name for field in dataclasses.fields(chosen)}
     for name, one in options.items():
         if name not in own:
@@ -136,7 +140,8 @@ def of(game: "str | GameOptions" = "time", **options: Any) -> GameOptions:
                 f"{name}: found {_arguments.found(one)} for the {game} game, "
                 f"allowed: {', '.join(sorted(own))}"
             )
-    return chosen(**options)
+    usual = FINE_GAME.options() if is_fine else {}
+    return chosen(**usual | options)
 
 
 def _checked(name: str, value: Any, default: Any) -> Any:
@@ -163,8 +168,8 @@ def _index(name: str, value: Any) -> int:
     return number
 
 
-#: The fine game, in which the leaderboard's policies play. It asks about one run at a time, of
-#: small buffers too, in an order that fits most levels, and tells stalls as they arise.
+#: The fine game, the one to start with and the one of the leaderboard's policies: five actions for
+#: one run at a time, small buffers included, in an order that fits most levels, with exact rewards.
 FINE_GAME = PriorityGame(
     candidates=1, min_buffer_bytes=512, bytes_weight=0.0, time_weight=0.5, exact_stalls=True
 )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import mallocgame as mg
-from mallocgame import plots
+from mallocgame import games, plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import print_comparison, print_json
 from mallocgame._torch import AGENTS
@@ -80,11 +80,11 @@ def add_limits(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--game",
-        choices=["time", "priority", "schedule"],
-        help="what solvers play that play a game: time asks about accesses in the order of time, "
-        "priority places residences in the order of importance, schedule decides the order of "
-        "instructions before (the solver's own: priority for anneal, mcts and egrl, for a trained "
-        "agent the game that it was trained in, else time)",
+        choices=games.NAMES,
+        help="the game of solvers that play one: time decides each access in the order of time, "
+        "priority places residences in the order of importance, fine is priority with one run at a "
+        "time and exact stalls, schedule decides the order of instructions first (default: "
+        "priority for anneal, mcts and egrl, the game of its training for an agent, else time)",
     )
     command.add_argument(
         "--checkpoint",

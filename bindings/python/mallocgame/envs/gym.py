@@ -1,9 +1,9 @@
 """The games as a Gymnasium environment.
 
-The time game is made by gymnasium.make("mallocgame/MallocGame-v0", program="resnet50_b1.tpu_v4i"),
-the priority game by gymnasium.make("mallocgame/PriorityGame-v0", program="resnet50_b1.tpu_v4i"),
-and the schedule game by gymnasium.make("mallocgame/ScheduleGame-v0",
-program="resnet50_b1.tpu_v4i").
+gymnasium.make(ID, program="resnet50_b1.tpu_v4i") makes the fine game with the id
+"mallocgame/FineGame-v0", the one to start with; the time game with "mallocgame/MallocGame-v0", the
+priority game with "mallocgame/PriorityGame-v0" and the schedule game with
+"mallocgame/ScheduleGame-v0".
 
 An action of the time game is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly; one of the priority game is
 5 * candidate + mode, of which 0 is Skip, 1 Late, 2 Early, 3 Preload and 4 Split
@@ -79,8 +79,8 @@ class MallocGameEnv(gymnasium.Env):
     observation: "dict" of named parts, "flat" (the same numbers in one array), or "compact" (flat,
     without neighbours, occupancy and idle time; quick). All numbers are float32 in [-1, 1];
     docs/observations.md says what they mean.
-    game: a TimeGame, PriorityGame or ScheduleGame with its options; or its name, "time", "priority"
-    or "schedule", and then options as keyword arguments.
+    game: a TimeGame, PriorityGame or ScheduleGame with its options; or its name, "time",
+    "priority", "fine" or "schedule", and then options as keyword arguments.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
     prices: "compiler", those that the program has, or "calibrated", as calibrated() makes them.
     reward: "saved", the share of the all-main latency; or "score", of levels only (docs/levels.md).

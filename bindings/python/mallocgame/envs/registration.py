@@ -28,6 +28,12 @@ def register() -> None:
             kwargs={"game": "priority"},
         )
         registration.register(
+            "mallocgame/FineGame-v0",
+            entry_point="mallocgame.envs.gym:MallocGameEnv",
+            vector_entry_point="mallocgame.envs.vector:VectorEnv",
+            kwargs={"game": "fine"},
+        )
+        registration.register(
             "mallocgame/ScheduleGame-v0",
             entry_point="mallocgame.envs.gym:MallocGameEnv",
             vector_entry_point="mallocgame.envs.vector:VectorEnv",

@@ -30,7 +30,7 @@ from mallocgame.experiments.running import run
 from mallocgame.experiments.scores import Budget
 from mallocgame.level_sets import MIN_BUFFER_BYTES, Level
 
-GAMES = ("time", "priority")
+GAMES = ("time", "priority", "fine")
 
 # A solver looks at the clock between two games. What it finds by this factor of its time counts.
 _LATE = 1.05
@@ -173,7 +173,9 @@ def _solve(
 ) -> tuple[bytes, dict[str, Any]]:
     """Returns the plan as JSON, and what the record of the run says beside its settings."""
     program, hardware = level.load()
-    game = Game(program, hardware, seed=seed, game=player.game, min_buffer_bytes=MIN_BUFFER_BYTES)
+    # The fine game brings its own limit, of small buffers too.
+    options = {} if player.game == "fine" else {"min_buffer_bytes": MIN_BUFFER_BYTES}
+    game = Game(program, hardware, seed=seed, game=player.game, **options)
     result = solve(game, player.solver, budget.seconds, seed, evaluations=budget.games)
     verdict = validate(program, result.plan, hardware)
     if not verdict:
