@@ -29,7 +29,7 @@ html_theme_options = {
 # The contents, by what a reader wants (Diátaxis). Pages that are named nowhere are how-to guides.
 HOW_TO = "How to"
 SECTIONS = {
-    "Start": ["faq", "glossary", "related-work"],
+    "Start": ["faq", "safety", "glossary", "related-work"],
     "Tutorials": ["tour", "ppo", "tpu", "add-a-solver"],
     HOW_TO: [
         "train",
@@ -47,6 +47,7 @@ SECTIONS = {
         "cpp",
     ],
     "Reference": [
+        "environments",
         "rules",
         "priority-game",
         "schedule-game",

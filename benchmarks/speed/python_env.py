@@ -1,6 +1,6 @@
 """How fast the environments are from Python, per CPU second, beside their peers in the same run.
 
-    python benchmarks/speed/python_env.py [--game priority|schedule] [PROGRAM ...]
+    python benchmarks/speed/python_env.py [--game priority|fine|schedule] [PROGRAM ...]
 
 Needs mallocgame[gym]; EnvPool (pip install envpool) for the last peer. One process, one thread (the
 vector environment of 64 steps in place, EnvPool gets one worker thread); CPU time of the whole
@@ -26,6 +26,7 @@ PROGRAMS = [
 IDS = {
     "time": "mallocgame/MallocGame-v0",
     "priority": "mallocgame/PriorityGame-v0",
+    "fine": "mallocgame/FineGame-v0",
     "schedule": "mallocgame/ScheduleGame-v0",
 }
 
@@ -141,7 +142,9 @@ def low_level(program: str, kind: str, plays: list[list[int]]) -> dict[str, floa
 
 
 def main(
-    *programs: str, steps: int = 100_000, game: Literal["time", "priority", "schedule"] = "time"
+    *programs: str,
+    steps: int = 100_000,
+    game: Literal["time", "priority", "fine", "schedule"] = "time",
 ) -> None:
     print(f"{'one Gymnasium CartPole':58}{cartpole(steps) / 1e3:8.0f} k steps/s")
     pool = envpool_cartpole(64, 10 * steps)

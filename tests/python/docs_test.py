@@ -21,7 +21,10 @@ from doc_blocks import BLOCK, DOCS, Block, blocks_of
 pytestmark = pytest.mark.full
 
 PAGES = [
-    *(SOURCE_ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *(
+        SOURCE_ROOT / name
+        for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md")
+    ),
     *sorted(DOCS.rglob("*.md")),
 ]
 ELSEWHERE = {"train.md": "train_guide_test.py"}
@@ -91,6 +94,13 @@ def name(block: Block) -> str:
     return f"{block.page}:{block.line}"
 
 
+def require_shown(block: Block, output: str) -> None:
+    """Requires that a block printed what the page shows right behind it, if anything."""
+    place = BLOCKS.index(block) + 1
+    if place < len(BLOCKS) and BLOCKS[place].is_output_of(block):
+        assert [line.rstrip() for line in output.splitlines()] == BLOCKS[place].text.splitlines()
+
+
 def need(page: str) -> None:
     for module in NEEDS.get(page, ()):
         if importlib.util.find_spec(module) is None:
@@ -141,7 +151,8 @@ PYTHON = runnable("python")
 @pytest.mark.parametrize("block", with_tiers(PYTHON, [block.text for block in PYTHON]), ids=name)
 def test_python(block, tmp_path):
     need(block.page)
-    check([sys.executable, "-W", "error", "-c", block.text], tmp_path)
+    output = check([sys.executable, "-W", "error", "-c", block.text], tmp_path)
+    require_shown(block, output)
 
 
 SHELL_PAGES = sorted({block.page for block in runnable("sh")})
@@ -176,12 +187,10 @@ def test_shell_as_it_stands(page, tmp_path):
 def run_page(page: str, folder: pathlib.Path, edited: Callable[[str], str]) -> None:
     need(page)
     blocks = [block for block in BLOCKS if block.page == page]
-    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
-        if block.kind != "sh" or block.reason is not None:
-            continue
-        output = check(["bash", "-euo", "pipefail", "-c", edited(block.text)], folder)
-        if after is not None and after.is_output_of(block):
-            assert [line.rstrip() for line in output.splitlines()] == after.text.splitlines()
+    for block in blocks:
+        if block.kind == "sh" and block.reason is None:
+            output = check(["bash", "-euo", "pipefail", "-c", edited(block.text)], folder)
+            require_shown(block, output)
 
 
 FRAGMENT = """
@@ -222,6 +231,15 @@ def test_links_lead_somewhere():
             assert re.match(r"https?:", link) or (path.parent / link).exists(), (
                 f"{path.name}: no file {link}"
             )
+
+
+def test_every_example_is_in_the_index():
+    index = (SOURCE_ROOT / "examples/README.md").read_text()
+    examples = [*(SOURCE_ROOT / "examples").glob("*.*")]
+    assert len(examples) > 20
+    assert not [
+        one.name for one in examples if f"({one.name})" not in index and one.suffix != ".md"
+    ]
 
 
 def test_pages_that_code_names_are_there():
