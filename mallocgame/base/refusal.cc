@@ -1,8 +1,6 @@
 // A payload is bytes: the fields as texts, each behind its length.
 #include "mallocgame/base/refusal.h"
 
-#include <utility>
-
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -7,7 +7,6 @@
 #define MALLOCGAME_GAME_INCUMBENT_TRACE_H_
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "mallocgame/base/rng.h"

@@ -63,7 +63,6 @@
 #ifndef MALLOCGAME_GAME_OBSERVATION_H_
 #define MALLOCGAME_GAME_OBSERVATION_H_
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <cstddef>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"

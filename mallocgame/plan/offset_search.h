@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"

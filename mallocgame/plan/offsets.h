@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/plan/plan.h"

@@ -2,9 +2,7 @@
 #include "mallocgame/plan/plan.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "mallocgame/plan/value_rules.h"
 
 namespace mallocgame {

@@ -3,7 +3,6 @@
 #include "mallocgame/replay/plan_file.h"
 
 #include <cstdint>
-#include <initializer_list>
 #include <iterator>
 #include <limits>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "mallocgame/search/game_variants.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/games.h"

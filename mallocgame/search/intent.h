@@ -4,7 +4,6 @@
 #define MALLOCGAME_SEARCH_INTENT_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <limits>
 #include <tuple>
-#include <utility>
 
 #include "mallocgame/base/rounding.h"
 #include "mallocgame/search/game_variants.h"

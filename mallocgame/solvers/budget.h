@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <utility>
-#include <vector>
 
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/position.h"

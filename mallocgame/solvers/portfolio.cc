@@ -1,7 +1,6 @@
 #include "mallocgame/solvers/portfolio.h"
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <utility>
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rounding.h"

@@ -1,11 +1,8 @@
 #include "mallocgame/game/priority/priority_observation.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <iterator>
 #include <limits>
-#include <string_view>
 
 #include "absl/container/inlined_vector.h"
 #include "mallocgame/game/feature_scale.h"

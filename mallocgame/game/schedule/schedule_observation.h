@@ -3,10 +3,8 @@
 #ifndef MALLOCGAME_GAME_SCHEDULE_SCHEDULE_OBSERVATION_H_
 #define MALLOCGAME_GAME_SCHEDULE_SCHEDULE_OBSERVATION_H_
 
-#include <cstdint>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "mallocgame/game/feature.h"
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/schedule/schedule_state.h"

@@ -9,7 +9,6 @@
 #ifndef MALLOCGAME_GAME_TIME_DEMAND_H_
 #define MALLOCGAME_GAME_TIME_DEMAND_H_
 
-#include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"

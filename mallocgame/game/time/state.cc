@@ -3,7 +3,6 @@
 #include "mallocgame/game/time/state.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

@@ -1,6 +1,5 @@
 // Each value by itself: its logical buffer, and where that may lie.
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "mallocgame/base/error.h"

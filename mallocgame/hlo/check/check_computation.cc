@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/check/computation_numbers.h"

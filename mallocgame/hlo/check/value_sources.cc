@@ -2,8 +2,6 @@
 // parameters count as values of their own until its body is known.
 #include "mallocgame/hlo/check/value_sources.h"
 
-#include <utility>
-
 #include "absl/algorithm/container.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/check/phase_rules.h"

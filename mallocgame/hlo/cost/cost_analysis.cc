@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "mallocgame/hlo/cost/arithmetic.h"

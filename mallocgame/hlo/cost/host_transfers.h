@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "mallocgame/hlo/cost/transfer_waits.h"
 #include "mallocgame/hlo/module/module.h"
 #include "mallocgame/hlo/module/schedule.h"

@@ -2,7 +2,6 @@
 #ifndef MALLOCGAME_HLO_COST_WORK_CLASS_H_
 #define MALLOCGAME_HLO_COST_WORK_CLASS_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -1,6 +1,5 @@
 // Makes a Plan of the compiler's own answer.
 #include <algorithm>
-#include <memory>
 #include <numeric>
 #include <utility>
 

@@ -7,12 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/hlo/cost/links.h"
 #include "mallocgame/plan/plan.h"

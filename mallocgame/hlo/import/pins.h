@@ -4,7 +4,6 @@
 #define MALLOCGAME_HLO_IMPORT_PINS_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"

@@ -8,7 +8,6 @@
 #include "mallocgame/hlo/module/trip_count.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <map>

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/program/program.h"
 

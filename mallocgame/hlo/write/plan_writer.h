@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "mallocgame/hlo/import/buffers.h"
 #include "mallocgame/hlo/module/module.h"
 #include "mallocgame/hlo/module/schedule.h"

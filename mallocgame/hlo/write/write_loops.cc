@@ -1,5 +1,4 @@
 // Writes what runs computations: loops, conditionals and calls.
-#include <algorithm>
 #include <utility>
 
 #include "mallocgame/base/error.h"

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "mallocgame/solvers/lagrangian/path_prices.h"

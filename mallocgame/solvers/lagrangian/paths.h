@@ -7,7 +7,6 @@
 #ifndef MALLOCGAME_SOLVERS_LAGRANGIAN_PATHS_H_
 #define MALLOCGAME_SOLVERS_LAGRANGIAN_PATHS_H_
 
-#include <array>
 #include <cstdint>
 #include <vector>
 

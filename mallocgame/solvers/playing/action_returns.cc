@@ -1,6 +1,5 @@
 #include "mallocgame/solvers/playing/action_returns.h"
 
-#include <cstdint>
 #include <limits>
 
 #include "absl/status/status.h"
