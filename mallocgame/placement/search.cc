@@ -1,7 +1,6 @@
 #include "mallocgame/placement/search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +9,7 @@
 #include "mallocgame/base/rng.h"
 #include "mallocgame/base/worker_pool.h"
 #include "mallocgame/placement/boltzmann.h"
+#include "mallocgame/search/anneal.h"
 
 namespace mallocgame {
 namespace {
@@ -147,28 +147,47 @@ void SearchEvolution(Evaluator& evaluator, Rng& rng) {
   }
 }
 
-// In each step up to three tensors get levels drawn anew, and the map is rectified before it is
-// evaluated.
-void SearchAnneal(Evaluator& evaluator, Rng& rng) {
-  const PlacementProblem& problem = evaluator.problem();
-  constexpr double kFirstTemperature = 0.004;  // of the baseline's latency
-  const auto budget = static_cast<double>(evaluator.left());
-  PlacementMap map = *problem.Rectify(problem.baseline_map());
-  double latency = 0;
-  for (bool first = true; evaluator.left() > 0; first = false) {
-    PlacementMap next = map;
-    for (uint32_t changes = first ? 0 : 1 + rng.Below(3); changes > 0; --changes) {
-      rng.Pick(next) = static_cast<uint8_t>(rng.Below(problem.levels()));
-    }
-    next = *problem.Rectify(next);
-    const double temperature = kFirstTemperature * static_cast<double>(problem.baseline_ps()) *
-                               static_cast<double>(evaluator.left()) / budget;
-    const auto found = static_cast<double>(evaluator.Evaluate(next).front().latency_ps);
-    const double loss = first ? 0 : found - latency;
-    if (loss > 0 && rng.Uniform() >= std::exp(-loss / temperature)) continue;
-    map = std::move(next);
-    latency = found;
+// From the compiler's map. A move draws the levels of up to three tensors anew, and rectifies the
+// map.
+class MapNeighbourhood final : public Neighbourhood {
+ public:
+  explicit MapNeighbourhood(Evaluator& evaluator)
+      : evaluator_(evaluator),
+        map_(*evaluator.problem().Rectify(evaluator.problem().baseline_map())),
+        latency_ps_(evaluator.Evaluate(map_).front().latency_ps) {}
+
+  bool empty() const override { return map_.empty(); }
+  void Propose(Rng& rng) override {
+    next_ = map_;
+    for (uint32_t changes = 1 + rng.Below(3); changes > 0; --changes)
+      rng.Pick(next_) = static_cast<uint8_t>(rng.Below(evaluator_.problem().levels()));
+    next_ = *evaluator_.problem().Rectify(next_);
   }
+  bool Try(int64_t most) override {
+    next_ps_ = evaluator_.Evaluate(next_).front().latency_ps;
+    return next_ps_ <= most;
+  }
+  void Accept() override {
+    map_ = std::move(next_);
+    latency_ps_ = next_ps_;
+  }
+  void Reject() override {}
+  int64_t latency_ps() const override { return latency_ps_; }
+
+ private:
+  Evaluator& evaluator_;
+  PlacementMap map_, next_;
+  int64_t latency_ps_, next_ps_ = 0;
+};
+
+void SearchAnneal(Evaluator& evaluator, Rng& rng) {
+  const auto budget = static_cast<double>(evaluator.left());
+  MapNeighbourhood maps(evaluator);
+  AnnealOptions options;
+  options.cooling = {.first = 0.004, .last = 0, .linear = true};
+  options.used = [&](int64_t) { return 1 - static_cast<double>(evaluator.left()) / budget; };
+  options.trials_per_look = 1;
+  Anneal(maps, options, rng);
 }
 
 void EvaluateCompiler(Evaluator& evaluator, Rng&) {

@@ -43,14 +43,4 @@ Intent ScheduledGame::Decided() const {
   return decided;
 }
 
-void ScheduledGame::TryPlacement(int64_t worse, Rng& rng) {
-  if (search_->empty()) return;
-  search_->Propose(rng);
-  if (search_->Try(search_->latency_ps() + worse)) {
-    search_->Accept();
-  } else {
-    search_->Reject();
-  }
-}
-
 }  // namespace mallocgame

@@ -34,12 +34,20 @@ class ScheduledGame {
   const Program& program() const { return *made_.program; }
   const std::shared_ptr<const Program>& shared_program() const { return made_.program; }
   int64_t latency_ps() const { return search_->latency_ps(); }
-  // Not behind TryPlacement.
+  // Not while a placement is tried.
   Plan ToPlan() const { return search_->position().ToPlan(); }
   // What it decides, in its order (OwnSegment).
   Intent Decided() const;
-  // Tries one other placement, and keeps it unless it is worse by more than `worse` picoseconds.
-  void TryPlacement(int64_t worse, Rng& rng);
+  // Another placement, as of a Neighbourhood: set up by a random move; tried, whether its latency
+  // is at most `most`; and then accepted or rejected. With nothing to place none is ever tried.
+  void ProposePlacement(Rng& rng) {
+    if (!search_->empty()) search_->Propose(rng);
+  }
+  bool TryPlacement(int64_t most) { return !search_->empty() && search_->Try(most); }
+  void EndPlacement(bool accepted) {
+    if (search_->empty()) return;
+    accepted ? search_->Accept() : search_->Reject();
+  }
 
  private:
   UnitOrder order_;

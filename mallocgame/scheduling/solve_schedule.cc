@@ -67,38 +67,42 @@ class MemoryLimit {
   const int64_t packed_;
 };
 
-// One chain of annealing.
-class ScheduleAnnealing {
+// One chain of annealing. Its solution is an order with a placement. Of kPlacementsPerOrder + 1
+// moves the last changes the order, and the others the placement.
+class OrderNeighbourhood final : public Neighbourhood {
  public:
-  ScheduleAnnealing(const ScheduleUnits& units, const PriorityGame& base, const MemoryLimit& limit,
-                    ScheduledGame start, uint64_t seed)
-      : units_(units), base_(base), limit_(limit), rng_(seed, 77), moves_(units),
+  OrderNeighbourhood(const ScheduleUnits& units, const PriorityGame& base, const MemoryLimit& limit,
+                     ScheduledGame start)
+      : units_(units), base_(base), limit_(limit), moves_(units),
         now_(std::make_unique<ScheduledGame>(std::move(start))) {
     Keep();
   }
 
   // Anneals until `progress`, which rises from 0 to 1, is 1. It is told of evaluations.
   template <class Progress, class Better>
-  void Run(const Progress& progress, const Better& better) {
-    const auto scale = static_cast<double>(best_ps_);
+  void Run(uint64_t seed, const Progress& progress, const Better& better) {
+    Rng rng(seed, 77);
     int lost = 0;
-    while (true) {
-      const double used = progress(evaluations_);
-      if (used >= 1) return;
-      temperature_ = kCooling.At(scale, used);
-      for (int i = 0; i < kPlacementsPerOrder; ++i) TryPlacement(*now_);
-      TryOrder();
+    AnnealOptions options;
+    options.cooling = kCooling;
+    options.used = [&](int64_t) { return progress(evaluations_); };
+    options.trials_per_look = kPlacementsPerOrder + 1;
+    options.tried = [&](bool) {
+      ++evaluations_;
+      if (!changes_order_) return true;
       if (now_->latency_ps() < best_ps_) {
         Keep();
         better(best_ps_);
       }
-      if (static_cast<double>(now_->latency_ps()) <= static_cast<double>(best_ps_) * (1 + kLost)) {
+      const auto latency_ps = static_cast<double>(now_->latency_ps());
+      lost = latency_ps <= static_cast<double>(best_ps_) * (1 + kLost) ? 0 : lost + 1;
+      if (lost > kPatience) {
         lost = 0;
-      } else if (++lost > kPatience) {
-        lost = 0;
-        now_ = std::make_unique<ScheduledGame>(units_, base_, best_order_, best_decided_);
+        now_ = std::make_unique<ScheduledGame>(Best());
       }
-    }
+      return true;
+    };
+    Anneal(*this, options, rng);
   }
 
   int64_t best_ps() const { return best_ps_; }
@@ -107,6 +111,48 @@ class ScheduleAnnealing {
   int64_t orders() const { return orders_; }
   int64_t evaluations() const { return evaluations_; }
 
+  bool empty() const override { return false; }
+  void Propose(Rng& rng) override {
+    rng_ = &rng;
+    changes_order_ = ++proposed_ % (kPlacementsPerOrder + 1) == 0;
+    if (!changes_order_) {
+      now_->ProposePlacement(rng);
+      return;
+    }
+    UnitOrder order = now_->order();
+    bool moved = moves_.Propose(now_->place(), order, rng);
+    if (rng.Uniform() < kTwoMoves) moved |= moves_.Propose(now_->place(), order, rng);
+    if (!moved) return;
+    ++orders_;
+    next_ = std::make_unique<ScheduledGame>(units_, base_, std::move(order), now_->Decided());
+  }
+  bool Try(int64_t most) override {
+    if (!changes_order_) return now_->TryPlacement(most);
+    if (next_ == nullptr || !limit_.MayFit(next_->program())) return false;
+    const int64_t worse = most - now_->latency_ps();
+    const double hopeless =
+        static_cast<double>(most) + kHopeless * static_cast<double>(now_->latency_ps());
+    if (static_cast<double>(next_->latency_ps()) < hopeless) {
+      for (int i = 0; i < kAdapting && next_->latency_ps() > most; ++i, ++evaluations_) {
+        next_->ProposePlacement(*rng_);
+        next_->EndPlacement(next_->TryPlacement(next_->latency_ps() + worse));
+      }
+    }
+    return next_->latency_ps() <= most && limit_.Fits(next_->program());
+  }
+  void Accept() override {
+    if (changes_order_) {
+      now_ = std::move(next_);
+    } else {
+      now_->EndPlacement(true);
+    }
+  }
+  void Reject() override {
+    next_ = nullptr;
+    if (!changes_order_) now_->EndPlacement(false);
+  }
+  int64_t latency_ps() const override { return now_->latency_ps(); }
+
  private:
   void Keep() {
     best_ps_ = now_->latency_ps();
@@ -114,41 +160,17 @@ class ScheduleAnnealing {
     best_decided_ = now_->Decided();
   }
 
-  int64_t Worse() { return static_cast<int64_t>(AcceptedLoss(temperature_, rng_)); }
-
-  void TryPlacement(ScheduledGame& game) {
-    ++evaluations_;
-    game.TryPlacement(Worse(), rng_);
-  }
-
-  void TryOrder() {
-    UnitOrder order = now_->order();
-    bool moved = moves_.Propose(now_->place(), order, rng_);
-    if (rng_.Uniform() < kTwoMoves) moved |= moves_.Propose(now_->place(), order, rng_);
-    ++evaluations_;
-    if (!moved) return;
-    ++orders_;
-    auto next = std::make_unique<ScheduledGame>(units_, base_, std::move(order), now_->Decided());
-    const int64_t most = now_->latency_ps() + Worse();
-    const double hopeless =
-        static_cast<double>(most) + kHopeless * static_cast<double>(now_->latency_ps());
-    if (!limit_.MayFit(next->program())) return;
-    if (static_cast<double>(next->latency_ps()) < hopeless) {
-      for (int i = 0; i < kAdapting && next->latency_ps() > most; ++i) TryPlacement(*next);
-    }
-    if (next->latency_ps() <= most && limit_.Fits(next->program())) now_ = std::move(next);
-  }
-
   const ScheduleUnits& units_;
   const PriorityGame& base_;
   const MemoryLimit& limit_;
-  Rng rng_;
   ScheduleMoves moves_;
-  std::unique_ptr<ScheduledGame> now_;
+  std::unique_ptr<ScheduledGame> now_, next_;  // accepted; the trial, of another order
+  Rng* rng_ = nullptr;                         // of the last proposal
+  bool changes_order_ = false;                 // whether that one does
+  int64_t proposed_ = 0, orders_ = 0, evaluations_ = 0;
   UnitOrder best_order_;
   Intent best_decided_;
-  int64_t best_ps_ = 0, orders_ = 0, evaluations_ = 0;
-  double temperature_ = 0;
+  int64_t best_ps_ = 0;
 };
 
 struct Start {
@@ -177,7 +199,7 @@ class ScheduleSolver {
     MG_ASSIGN_OR_RETURN(result_.placed, Place(problem_, Part(kOwnOrder), 0));
     result_.own_order_ps = result_.placed.report.latency_ps;
     MakeStarts(limit);
-    MG_ASSIGN_OR_RETURN(const std::optional<ScheduledGame> best, Anneal(limit));
+    MG_ASSIGN_OR_RETURN(const std::optional<ScheduledGame> best, AnnealOrders(limit));
     return Finish(best);
   }
 
@@ -241,7 +263,7 @@ class ScheduleSolver {
 
   // Anneals one chain for each core, and returns the best game; none if none is better than what is
   // known at the program's own order.
-  absl::StatusOr<std::optional<ScheduledGame>> Anneal(const MemoryLimit& limit) {
+  absl::StatusOr<std::optional<ScheduledGame>> AnnealOrders(const MemoryLimit& limit) {
     const size_t cores = UsableCores();
     const size_t chains =
         limits_.seconds > 0 ? std::max(cores, kChainsWithoutTime) : kChainsWithoutTime;
@@ -252,12 +274,11 @@ class ScheduleSolver {
                                                         (1 - kOwnOrder - kLastOrder) /
                                                         static_cast<double>(chains)))
             : 0;
-    std::vector<std::unique_ptr<ScheduleAnnealing>> found(chains);
+    std::vector<std::unique_ptr<OrderNeighbourhood>> found(chains);
     WorkerPool(static_cast<int>(cores)).Run(static_cast<int>(chains), 1, [&](int c, int) {
       const Start& start = starts_[c % starts_.size()];
-      found[c] = std::make_unique<ScheduleAnnealing>(
-          units_, *base_, limit, ScheduledGame(units_, *base_, start.order, start.decided),
-          MixSeeds(limits_.seed, c));
+      found[c] = std::make_unique<OrderNeighbourhood>(
+          units_, *base_, limit, ScheduledGame(units_, *base_, start.order, start.decided));
       // More chains than cores run one after another on each.
       const size_t rounds = (chains + cores - 1) / cores;
       const double from = std::max(begin, recorder_.seconds());
@@ -271,11 +292,11 @@ class ScheduleSolver {
         return limits_.seconds > 0 ? (recorder_.seconds() - from) / std::max(1e-9, until - from)
                                    : 1.0;
       };
-      found[c]->Run(progress, [&](int64_t latency_ps) {
+      found[c]->Run(MixSeeds(limits_.seed, c), progress, [&](int64_t latency_ps) {
         recorder_.Found(latency_ps, absl::StrCat("schedule from ", start.name));
       });
     });
-    const ScheduleAnnealing* best = nullptr;
+    const OrderNeighbourhood* best = nullptr;
     for (size_t c = 0; c < chains; ++c) {
       result_.chains.push_back({starts_[c % starts_.size()].name, found[c]->best_ps()});
       result_.orders += found[c]->orders();

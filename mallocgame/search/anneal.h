@@ -19,12 +19,14 @@ inline double AcceptedLoss(double temperature, Rng& rng) {
   return -temperature * std::log(1 - rng.Uniform());
 }
 
-// Temperatures that fall by the same factor in equal shares of a search, in units of some scale.
+// Temperatures that fall by the same factor in equal shares of a search, or where they are `linear`
+// by the same amount. They are in units of some scale.
 struct Cooling {
   double first, last;
+  bool linear = false;
   // The temperature when the share `used` of the search, in [0, 1], is over.
   double At(double scale, double used) const {
-    return first * scale * std::pow(last / first, used);
+    return scale * (linear ? first + (last - first) * used : first * std::pow(last / first, used));
   }
 };
 
