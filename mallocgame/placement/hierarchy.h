@@ -48,7 +48,7 @@ absl::Status ValidateHierarchy(const Hierarchy& hierarchy);
 
 // The presets are an Intel NNP-I 1000 with 24 MiB of last-level cache and 32 GiB of DRAM: `nnp_i`
 // with the 4 MiB of SRAM that belong to one inference engine, `nnp_i_48mib` with the SRAM of all
-// twelve. Which of them the EGRL paper uses is not verified against the paper. `nnp_i_12_engines`
+// twelve. Which of them was used for EGRL is not known. `nnp_i_12_engines`
 // has the twelve engines, each with its twelfth of SRAM, SRAM bandwidth and compute rate, and its
 // 256 KiB of tightly coupled memory for staging. NotFound lists the names.
 absl::StatusOr<Hierarchy> HierarchyPreset(absl::string_view name);

@@ -5,13 +5,13 @@
 //   first-come  Each tensor gets the fastest level that has room, node by node, weights before
 //               activations; one evaluation.
 //   random      Every map has levels drawn anew.
-//   greedy-dp   The EGRL paper's: node by node, it takes the best of all pairs of levels for the
+//   greedy-dp   As recalled of EGRL: node by node, it takes the best of all pairs of levels for the
 //               node's two tensors, with the others as they are. It begins with everything in the
 //               slowest level, goes pass after pass until nothing changes, and then begins from a
 //               random map.
 //   evolution   EGRL's population without the network: each member holds, for every tensor, a prior
 //               for each level and a temperature. It draws from them the map that is evaluated.
-//   anneal      Not in the paper: simulated annealing from the compiler's map, over maps that are
+//   anneal      Our own: simulated annealing from the compiler's map, over maps that are
 //               rectified before they are evaluated. It shows how much can be gained, but slowly.
 #ifndef MALLOCGAME_PLACEMENT_SEARCH_H_
 #define MALLOCGAME_PLACEMENT_SEARCH_H_
