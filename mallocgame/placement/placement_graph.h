@@ -70,8 +70,9 @@ PlacementGraph MakePlacementGraph(const Program& program);
 // The runs of a priority game.
 PlacementGraph MakePlacementGraph(const PriorityTables& tables);
 
-// The columns of an instruction's features: like those recalled of EGRL (docs/related-work.md), as far as a Program knows them.
-// A column is 0 or 1, or log(1 + x) / 4 of a number x, so that one network can read all programs.
+// The columns of an instruction's features: like those recalled of EGRL (docs/related-work.md), as
+// far as a Program knows them. A column is 0 or 1, or log(1 + x) / 4 of a number x, so that one
+// network can read all programs.
 absl::Span<const Feature> PlacementFeatures();
 
 }  // namespace mallocgame
