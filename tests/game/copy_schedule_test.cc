@@ -260,8 +260,14 @@ TEST_CASE("room is found exactly where some is left, for however long") {
                   lowest =
                       RoundUp(game->tables().reserved.Most(planned.need, planned.end), alignment);
     const auto is_free = [&](int64_t offset) {
-      return arrangement.IsFree(planned.need, planned.end, offset,
-                                offset + arrangement.size(planned));
+      const int64_t top = offset + arrangement.size(planned);
+      const bool free = offset >= lowest && top <= game->usable_bytes() &&
+                        std::none_of(over.begin(), over.end(), [&](int32_t r) {
+                          const PlannedResidence& one = arrangement.placed()[r];
+                          return one.offset < top && offset < one.offset + arrangement.size(one);
+                        });
+      REQUIRE(arrangement.IsFree(planned.need, planned.end, offset, top) == free);
+      return free;
     };
     const bool has_room = is_free(lowest) || std::any_of(over.begin(), over.end(), [&](int32_t r) {
                             const PlannedResidence& one = arrangement.placed()[r];

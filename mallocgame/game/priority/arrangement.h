@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/game/priority/arrangement_tables.h"
+#include "mallocgame/game/priority/gaps.h"
+#include "mallocgame/game/priority/placed_boxes.h"
 #include "mallocgame/game/tables.h"
 
 namespace mallocgame {
@@ -56,12 +57,17 @@ class Arrangement {
   bool FindOver(Tick begin, Tick end, size_t most, std::vector<int32_t>& over) const;
   // Whether there is room for it.
   bool HasRoom(const PlannedResidence& planned, Tick begin) const;
+  // What lies where, by indices into placed().
+  const PlacedBoxes& boxes() const { return boxes_; }
 
   const ArrangementTables& tables() const { return *tables_; }
   // A hole has a buffer of -1.
   absl::Span<const PlannedResidence> placed() const { return placed_; }
   // One for each of placed(): a number that no other placing in this process has; 0: a hole.
   absl::Span<const uint64_t> stamps() const { return stamps_; }
+  // For each kPlaces of placed() a number that changes when one of them does.
+  static constexpr int kPlaces = 64;
+  absl::Span<const uint64_t> versions() const { return versions_; }
   // For each decision the residence that serves it, as an index into placed(); -1: main memory.
   absl::Span<const int32_t> served_by() const { return served_by_; }
   int preloads() const { return preloads_; }
@@ -78,56 +84,20 @@ class Arrangement {
   absl::Span<const uint64_t> placements() const { return placements_; }
 
  private:
-  // What a residence takes, without the rest: the bytes [offset, top) over the ticks [begin, end).
-  // It would like to have them from `wanted` on.
-  struct Box {
-    Tick wanted = 0, begin = 0, end = 0;
-    int64_t offset = 0, top = 0;
-    int32_t first_node = -1;
-  };
-  // A place in the list of a block, and the same residence's next one; -1: none.
-  struct Node {
-    int32_t placed, next, previous, of_next_block;
-  };
-  using TakenRanges = absl::InlinedVector<std::pair<int64_t, int64_t>, 64>;  // of offsets
   void Put(int32_t r, const PlannedResidence& planned, uint64_t stamp);
   void Take(int32_t r);
-  // Blocks of 2^bits ticks each, of which `first` is the first in heads_.
-  struct Level {
-    int bits;
-    int32_t first;
-  };
-  const Level& LevelOf(const Box& box) const;
-  void Link(int32_t r);
-  void Unlink(int32_t r);
   void SetPlacement(Tick tick, uint64_t placement);
   void Serve(int32_t r, bool fast);
-  bool IsFull(const PlannedResidence& planned, Tick begin) const;
-  bool HasGap(TakenRanges& taken, const PlannedResidence& planned, Tick begin) const;
-  template <class Visit>
-  void VisitGaps(TakenRanges& taken, const PlannedResidence& planned, Tick begin,
-                 const Visit& visit) const;
+  const Gaps& FindGaps(const PlannedResidence& planned, Tick begin) const;
   int64_t FindOffset(const PlannedResidence& planned, Tick begin) const;
-  template <class Visit>
-  void VisitPlaced(Tick begin, Tick end, const Visit& visit) const;
-  template <class Visit>
-  bool VisitLevel(const Level& level, Tick begin, Tick end, const Visit& visit) const;
 
   const ArrangementTables* tables_;
   std::vector<PlannedResidence> placed_;
-  std::vector<uint64_t> stamps_;
-  std::vector<Box> boxes_;  // one for each of placed_
+  std::vector<uint64_t> stamps_, versions_;
   std::vector<int32_t> served_by_;
   std::vector<uint64_t> placements_;
   std::vector<int64_t> idle_;
-  // What is placed or wanted in each block of ticks: lists in one pool, so that a copy is a few
-  // blocks. A residence stands at the level of blocks of which it takes few.
-  std::vector<Level> levels_;
-  std::vector<Node> nodes_;
-  int32_t free_node_ = -1;  // the first of a list
-  std::vector<int32_t> heads_, counts_;
-  // Of each shortest block: the bytes that are taken at its first tick.
-  std::vector<int64_t> taken_;
+  PlacedBoxes boxes_;  // of placed_, by index
   int64_t compute_ps_ = 0;
   int preloads_ = 0;
   std::vector<Step> steps_;

@@ -28,7 +28,10 @@ void CopyTransfers::Update(const Arrangement& arrangement) {
     ReplaceChanged();
   else
     ReplaceFrom(changed_[0]);
-  Insert(come_);
+  for (const int32_t id : come_) {
+    begins_with_[first_decision(residences_[id].planned)] = id;
+    NoteMoved(residences_[id].planned);
+  }
 
   hurried_.clear();
   refilled_.clear();
@@ -66,13 +69,19 @@ void CopyTransfers::Keep() {
 // Finds the places of placed() that hold another residence, or none.
 void CopyTransfers::FindChanged() {
   changed_.clear();
-  const absl::Span<const uint64_t> stamps = arrangement_->stamps();
+  const absl::Span<const uint64_t> stamps = arrangement_->stamps(),
+                                   versions = arrangement_->versions();
   const size_t both = std::min(stamps_.size(), stamps.size());
-  for (size_t r = 0; r < both; ++r) {
-    if (stamps_[r] != stamps[r]) changed_.push_back(static_cast<int32_t>(r));
+  for (size_t v = 0; v < versions.size(); ++v) {
+    if (v < versions_.size() && versions_[v] == versions[v]) continue;
+    const size_t end = std::min(both, (v + 1) * Arrangement::kPlaces);
+    for (size_t r = v * Arrangement::kPlaces; r < end; ++r) {
+      if (stamps_[r] != stamps[r]) changed_.push_back(static_cast<int32_t>(r));
+    }
   }
   for (size_t r = both; r < std::max(stamps_.size(), stamps.size()); ++r)
     changed_.push_back(static_cast<int32_t>(r));
+  versions_.assign(versions.begin(), versions.end());
 }
 
 // Gives a residence the place `r`.
@@ -156,9 +165,9 @@ void CopyTransfers::Reset(const Arrangement& arrangement) {
   game_ = arrangement.tables().tables.id;
   Clear(tables_->program.ticks());
   for (auto* list : {&free_residences_, &order_, &left_}) list->clear();
-  for (Keys* keys : {&by_need_, &by_end_, &leaving_}) keys->clear();
   residences_.clear();
   stamps_.clear();
+  versions_.clear();
   begins_with_.assign(tables_->tables.decisions.size(), -1);
 }
 
@@ -207,42 +216,6 @@ void CopyTransfers::KeepRising() {
   }
 }
 
-bool CopyTransfers::IsLess(const Key& a, const Key& b) const {
-  return std::pair(a.tick, rank(a.residence)) < std::pair(b.tick, rank(b.residence));
-}
-
-void CopyTransfers::Erase(Keys& keys, absl::Span<const int32_t> gone,
-                          Tick PlannedResidence::* tick) {
-  if (gone.size() > kFew) {
-    std::erase_if(keys, [this](const Key& key) { return rank(key.residence) < 0; });
-    return;
-  }
-  for (const int32_t id : gone) {
-    const auto first = std::partition_point(keys.begin(), keys.end(), [&](const Key& key) {
-      return key.tick < residences_[id].planned.*tick;
-    });
-    const auto at =
-        std::find_if(first, keys.end(), [id](const Key& key) { return key.residence == id; });
-    if (at != keys.end()) keys.erase(at);
-  }
-}
-
-void CopyTransfers::Insert(Keys& keys, absl::Span<const int32_t> come,
-                           Tick PlannedResidence::* tick) {
-  const auto less = [this](const Key& a, const Key& b) { return IsLess(a, b); };
-  for (const int32_t id : come) {
-    const Key key = {residences_[id].planned.*tick, id};
-    if (come.size() > kFew)
-      keys.push_back(key);
-    else
-      keys.insert(std::upper_bound(keys.begin(), keys.end(), key, less), key);
-  }
-  if (come.size() <= kFew) return;
-  const auto first = keys.end() - static_cast<std::ptrdiff_t>(come.size());
-  std::sort(first, keys.end(), less);
-  std::inplace_merge(keys.begin(), first, keys.end(), less);
-}
-
 // Takes away residences and their transfers. What waits for their evictions is made anew later.
 void CopyTransfers::TakeAway(absl::Span<const int32_t> gone) {
   for (const int32_t id : gone) {
@@ -253,22 +226,6 @@ void CopyTransfers::TakeAway(absl::Span<const int32_t> gone) {
     SetRank(id, -1);
     NoteMoved(residence.planned);
   }
-  Erase(by_need_, gone, &PlannedResidence::need);
-  Erase(by_end_, gone, &PlannedResidence::end);
-  Erase(leaving_, gone, &PlannedResidence::end);
-}
-
-void CopyTransfers::Insert(absl::Span<const int32_t> come) {
-  Insert(by_need_, come, &PlannedResidence::need);
-  Insert(by_end_, come, &PlannedResidence::end);
-  rising_.clear();
-  for (const int32_t id : come) {
-    const PlannedResidence& planned = residences_[id].planned;
-    begins_with_[first_decision(planned)] = id;
-    if (planned.eviction_deadline >= 0) rising_.push_back(id);
-    NoteMoved(planned);
-  }
-  Insert(leaving_, rising_, &PlannedResidence::end);
 }
 
 void CopyTransfers::NoteMoved(const PlannedResidence& planned) {
@@ -279,44 +236,13 @@ void CopyTransfers::NoteMoved(const PlannedResidence& planned) {
   }
 }
 
-// Takes the bytes of a residence from `open`. Returns whether there were any.
-bool CopyTransfers::TakeFrom(Ranges& open, const PlannedResidence& planned) const {
-  const int64_t from = planned.offset, to = top(planned);
-  bool any = false;
-  for (size_t i = 0; i < open.size();) {
-    auto& [begin, end] = open[i];
-    if (to <= begin || end <= from) {
-      ++i;
-      continue;
-    }
-    any = true;
-    const int64_t behind = end;
-    const auto at = [&] { return open.begin() + static_cast<std::ptrdiff_t>(i); };
-    if (begin < from) {
-      end = from;
-      ++i;
-    } else {
-      open.erase(at());
-    }
-    if (to < behind) {
-      open.insert(at(), {to, behind});
-      ++i;
-    }
-  }
-  return any;
-}
-
 // Notes whose transfers depend on a residence that has come or gone: the evictions of those that
 // had its bytes before, the slices of those that have them next, and of those that fetch its value.
 void CopyTransfers::Affect(const PlannedResidence& changed) {
-  open_.assign(1, {changed.offset, top(changed)});
-  auto last = std::partition_point(by_end_.begin(), by_end_.end(),
-                                   [&](const Key& key) { return key.tick <= changed.need; });
-  while (last != by_end_.begin() && !open_.empty()) {
-    const int32_t id = (--last)->residence;
-    if (TakeFrom(open_, residences_[id].planned) && residences_[id].eviction >= 0)
-      hurried_.push_back(id);
-  }
+  searched_.assign(1, {changed.offset, top(changed)});
+  arrangement_->boxes().VisitEnds(0, changed.need + 1, searched_, [this](int32_t r) {
+    if (residences_[order_[r]].eviction >= 0) hurried_.push_back(order_[r]);
+  });
   RefillBehind(changed);
   if (changed.eviction_deadline < 0) return;
   const auto of = tables_->decisions_of(changed.buffer);
@@ -328,12 +254,9 @@ void CopyTransfers::Affect(const PlannedResidence& changed) {
 
 // The slices of the residences that have the bytes of this one next are made anew.
 void CopyTransfers::RefillBehind(const PlannedResidence& planned) {
-  open_.assign(1, {planned.offset, top(planned)});
-  auto next = std::partition_point(by_need_.begin(), by_need_.end(),
-                                   [&](const Key& key) { return key.tick < planned.end; });
-  for (; next != by_need_.end() && !open_.empty(); ++next) {
-    if (TakeFrom(open_, residences_[next->residence].planned)) Refill(next->residence);
-  }
+  searched_.assign(1, {planned.offset, top(planned)});
+  arrangement_->boxes().VisitNeeds(planned.end, tables_->program.ticks(), searched_,
+                                   [this](int32_t r) { Refill(order_[r]); });
 }
 
 void CopyTransfers::Refill(int32_t id) {
@@ -351,19 +274,17 @@ Tick CopyTransfers::InScope(Tick tick, int32_t scope, Tick least) const {
 
 // An eviction must be done before main memory needs the value, and before the next residence, or
 // an instruction for itself, needs the bytes that it frees.
-Tick CopyTransfers::EvictionDeadline(const PlannedResidence& planned) const {
+Tick CopyTransfers::EvictionDeadline(const PlannedResidence& planned) {
   Tick deadline = planned.eviction_deadline;
   if (tables_->scope_ends[deadline] == 0 || tables_->scopes[deadline - 1] != planned.scope)
     deadline = InScope(deadline, planned.scope, planned.written);
   const Tick needed = tables_->tables.reserved.FirstAbove(planned.end, deadline, planned.offset);
   if (needed < deadline) deadline = InScope(needed, planned.scope, planned.written);
-  auto next = std::partition_point(by_need_.begin(), by_need_.end(),
-                                   [&](const Key& key) { return key.tick < planned.end; });
-  for (; next != by_need_.end() && next->tick < deadline; ++next) {
-    const PlannedResidence& other = residences_[next->residence].planned;
-    if (other.offset >= top(planned) || planned.offset >= top(other)) continue;
-    return InScope(other.need, planned.scope, planned.written);
-  }
+  searched_.assign(1, {planned.offset, top(planned)});
+  arrangement_->boxes().VisitNeeds(planned.end, deadline, searched_, [&](int32_t r) {
+    deadline = InScope(arrangement_->placed()[r].need, planned.scope, planned.written);
+    searched_.clear();
+  });
   return deadline;
 }
 
@@ -399,18 +320,15 @@ void CopyTransfers::MakeSlices(int32_t id) {
   if (tables_->tables.reserved.Most(earliest, planned.begin) > planned.offset)
     earliest = planned.begin;
   open_.assign(1, {planned.offset, top(planned)});
-  // What leaves behind `earliest`, the last first; before that, what is perhaps still evicted.
-  const auto upper = [](const Keys& keys, Tick tick) {
-    return std::partition_point(keys.begin(), keys.end(),
-                                [tick](const Key& key) { return key.tick <= tick; });
-  };
-  const auto leaves = upper(by_end_, earliest);
-  for (auto next = upper(by_end_, planned.need); next != leaves && !open_.empty();)
-    TakeOver(id, (--next)->residence, earliest);
-  for (auto next = upper(leaving_, earliest); next != leaving_.begin() && !open_.empty();) {
-    const int32_t other = (--next)->residence;
-    if ((*this)[residences_[other].eviction].deadline > earliest) TakeOver(id, other, earliest);
-  }
+  // What leaves behind `earliest`, the last first; before that, what is perhaps still evicted. Of
+  // those that had a byte before, only the last one can be: it needed what the others left.
+  searched_ = open_;
+  arrangement_->boxes().VisitEnds(earliest + 1, planned.need + 1, searched_,
+                                  [&](int32_t r) { TakeOver(id, order_[r], earliest); });
+  arrangement_->boxes().VisitEnds(0, earliest + 1, searched_, [&](int32_t r) {
+    const int32_t eviction = residences_[order_[r]].eviction;
+    if (eviction >= 0 && (*this)[eviction].deadline > earliest) TakeOver(id, order_[r], earliest);
+  });
   for (const auto& [from, to] : open_) AddSlice(id, from, to, earliest, -1);
 
   List& slices = residences_[id].slices;

@@ -43,13 +43,6 @@ class CopyTransfers : public TransferSet {
     bool refilled = false;  // its slices are to be made anew
     List slices;
   };
-  struct Key {
-    Tick tick;
-    int32_t residence;
-  };
-  using Keys = std::vector<Key>;
-  using Ranges = std::vector<std::pair<int64_t, int64_t>>;
-
   void Reset(const Arrangement& arrangement);
   void FindChanged();
   void Come(int32_t r);
@@ -58,16 +51,11 @@ class CopyTransfers : public TransferSet {
   void FindKept(size_t same);
   void KeepRising();
   void TakeAway(absl::Span<const int32_t> gone);
-  void Insert(absl::Span<const int32_t> come);
-  bool IsLess(const Key& a, const Key& b) const;
-  void Erase(Keys& keys, absl::Span<const int32_t> gone, Tick PlannedResidence::* tick);
-  void Insert(Keys& keys, absl::Span<const int32_t> come, Tick PlannedResidence::* tick);
-  bool TakeFrom(Ranges& open, const PlannedResidence& planned) const;
   void Affect(const PlannedResidence& changed);
   void RefillBehind(const PlannedResidence& planned);
   void Refill(int32_t id);
   void Hurry(int32_t id);
-  Tick EvictionDeadline(const PlannedResidence& planned) const;
+  Tick EvictionDeadline(const PlannedResidence& planned);
   Tick InScope(Tick tick, int32_t scope, Tick least) const;
   void AddEviction(int32_t id);
   void MakeSlices(int32_t id);
@@ -91,16 +79,15 @@ class CopyTransfers : public TransferSet {
   std::vector<int32_t> free_residences_;
   std::vector<int32_t> order_;        // by rank: the residence; -1: a hole
   std::vector<uint64_t> stamps_;      // by rank: Arrangement::stamps()
+  std::vector<uint64_t> versions_;    // Arrangement::versions()
   std::vector<int32_t> begins_with_;  // by decision: the residence whose first one it is; -1: none
-  // Residences by their need and by their end; those with evictions by their end.
-  Keys by_need_, by_end_, leaving_;
-  std::vector<int32_t> left_;  // residences that have gone since Keep, and may come back
+  std::vector<int32_t> left_;         // residences that have gone since Keep, and may come back
   uint64_t keeps_ = 0;
   std::vector<Tick> moved_;
   // Scratch space.
   std::vector<int32_t> changed_, kept_, rising_, before_, gone_, come_, hurried_, refilled_;
   std::vector<Transfer> slices_;
-  Ranges open_, still_open_;
+  Gaps open_, still_open_, searched_;
 };
 
 }  // namespace mallocgame
