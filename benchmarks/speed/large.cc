@@ -1,13 +1,14 @@
 // Measures how much time and memory solvers need for a large program. Prints one line for each
 // solver, whose plan is valid.
 //
-//   mallocgame_large [INSTRUCTIONS] [HARDWARE | PROGRAM.mgp] [SOLVER[@GAME][=SECONDS]...]
+//   mallocgame_large [INSTRUCTIONS] [HARDWARE | PROGRAM.mgp] [SOLVER[@GAME][=SECONDS]... | OUT.mgp]
 //
 // The program is a made-up one for the hardware, or the one of a file, repeated as layers until it
-// has so many instructions. GAME is a game's name or `exact`, the priority game with exact stalls.
-// The default is 100000 tpu_v4i greedy greedy@priority greedy@exact xla-heuristic portfolio=10.
-// Without SECONDS a solver has no limit of time, which is for those that end by themselves. The
-// peak is that of the whole process so far, program and game included.
+// has so many instructions. With OUT.mgp it is written there. GAME is a game's name or `exact`, the
+// priority game with exact stalls. The default is
+// 100000 tpu_v4i greedy greedy@priority greedy@exact xla-heuristic portfolio=10. Without SECONDS a
+// solver has no limit of time, which is for those that end by themselves. The peak is that of the
+// whole process so far, program and game included.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -79,6 +80,8 @@ std::shared_ptr<const Program> Repeated(const Program& layer, int instructions) 
     const int32_t logical = i * (one.instructions.back().logical_time + 1);
     for (Instruction instruction : one.instructions) {
       instruction.name += absl::StrCat(".", i);
+      instruction.op_name =
+          absl::StrCat("jit(repeated)/layer_", i, "/", instruction.opcode, "/", instruction.opcode);
       if (instruction.region > 0) instruction.region += regions;
       instruction.logical_time += logical;
       instruction.first_access += accesses;
@@ -173,7 +176,16 @@ absl::Status Run(int instructions, const std::string& source,
   std::printf("%-16s %8.2f s  peak %6.0f MiB  %d ticks, %zu buffers, %zu accesses\n", "program",
               Seconds() - start, PeakMib(), subject.program->ticks(),
               subject.program->buffers().size(), subject.program->accesses().size());
-  for (const std::string& asked : players) MG_RETURN_IF_ERROR(SolveOne(subject, asked));
+  for (const std::string& asked : players) {
+    if (absl::EndsWith(asked, ".mgp")) {
+      ProgramFile file;
+      file.program = subject.program;
+      file.hardware = subject.hardware;
+      MG_RETURN_IF_ERROR(WriteFile(asked, SerializeProgramFile(file)));
+    } else {
+      MG_RETURN_IF_ERROR(SolveOne(subject, asked));
+    }
+  }
   return absl::OkStatus();
 }
 

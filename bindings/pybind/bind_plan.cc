@@ -29,7 +29,7 @@ struct CopyRow {
 };
 
 struct TickRow {
-  int64_t compute_ps, stall_ps, idle_ps, copied_ps;
+  int64_t compute_ps, stall_ps, idle_ps, copied_ps, main_bytes;
   uint8_t source;
 };
 
@@ -123,8 +123,8 @@ py::array_t<TickRow> TimelineOf(const ProgramHandle& program, const Plan& plan,
   std::vector<TickRow> rows;
   rows.reserve(times.size());
   for (const TickTime& t : times) {
-    rows.push_back(
-        {t.compute_ps, t.stall_ps, t.idle_ps, t.copied_ps, static_cast<uint8_t>(t.source)});
+    rows.push_back({t.compute_ps, t.stall_ps, t.idle_ps, t.copied_ps, t.main_bytes,
+                    static_cast<uint8_t>(t.source)});
   }
   return ToArray(rows);
 }
@@ -229,7 +229,7 @@ void BindPlan(py::module_& module, py::class_<Plan>& plan_class) {
   PYBIND11_NUMPY_DTYPE(ResidenceRow, offset, buffer, begin, end);
   PYBIND11_NUMPY_DTYPE(CopyRow, part_begin, part_end, residence, begin, end, replaces, kind,
                        preload);
-  PYBIND11_NUMPY_DTYPE(TickRow, compute_ps, stall_ps, idle_ps, copied_ps, source);
+  PYBIND11_NUMPY_DTYPE(TickRow, compute_ps, stall_ps, idle_ps, copied_ps, main_bytes, source);
   module.attr("RESIDENCE_ROW") = py::dtype::of<ResidenceRow>();
   module.attr("COPY_ROW") = py::dtype::of<CopyRow>();
   module.attr("TICK_ROW") = py::dtype::of<TickRow>();
@@ -366,9 +366,9 @@ void BindPlan(py::module_& module, py::class_<Plan>& plan_class) {
              py::arg("hardware") = py::none(),
              "Where the plan's time goes: a structured array, one row for each tick, all its trips "
              "together: compute_ps, stall_ps (before it), idle_ps (the part of compute_ps left to "
-             "copies), copied_ps (the part of idle_ps that copies use) i8, source u1 (0 free, 1 "
-             "exact, 2 predicted, 3 unpriced, 4 roofline, 5 nothing but a wait for links, 6 "
-             "kernel).");
+             "copies), copied_ps (the part of idle_ps that copies use), main_bytes (what the "
+             "instruction moves of arrays in main memory) i8, source u1 (0 free, 1 exact, 2 "
+             "predicted, 3 unpriced, 4 roofline, 5 nothing but a wait for links, 6 kernel).");
 }
 
 }  // namespace mallocgame::python

@@ -384,6 +384,13 @@ void BindProgram(py::module_& module) {
             return Names(p.program().instructions(), &Instruction::opcode);
           },
           "The HLO opcode of each instruction.")
+      .def_property_readonly(
+          "op_names",
+          [](const ProgramHandle& p) {
+            return Names(p.program().instructions(), &Instruction::op_name);
+          },
+          "Where in the source each instruction is from: XLA's op_name, such as "
+          "jit(step)/layer_3/attention/dot_general; empty: not known.")
       .def_property_readonly("buffers", &BufferArray,
                              "A structured array with a row for each buffer.\n\nsize_bytes i8, "
                              "origin u1 (INSTRUCTION, PARAMETER, CONSTANT or UNDEFINED), "

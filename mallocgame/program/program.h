@@ -79,6 +79,10 @@ struct Instruction {
   // The instruction can't write or update anything in fast memory. Copies may bring it there
   // afterwards, or take the place of a plain copy.
   bool results_in_main = false;
+  // Where the source made it: XLA's op_name, such as jit(step)/layer_3/attention/dot_general.
+  // Empty: not known, as of what the compiler added. The fingerprint leaves it out, because it
+  // changes neither which plans are valid nor what they cost.
+  std::string op_name;
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 

@@ -212,6 +212,10 @@ void ToWire(const ProgramData& data, Program* wire) {
                   [](const Instruction& instruction) { return instruction.results_in_main; })) {
     WriteColumn(data.instructions, &Instruction::results_in_main, i->mutable_results_in_main());
   }
+  if (std::any_of(data.instructions.begin(), data.instructions.end(),
+                  [](const Instruction& instruction) { return !instruction.op_name.empty(); })) {
+    WriteColumn(data.instructions, &Instruction::op_name, i->mutable_op_name());
+  }
   Regions* r = wire->mutable_regions();
   WriteColumn(data.regions, &Region::kind, r->mutable_kind());
   WriteColumn(data.regions, &Region::parent, r->mutable_parent());
@@ -278,6 +282,7 @@ absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire) {
           .Read("access_count", i.access_count(), &Instruction::access_count)
           .Read("plain_copy", i.plain_copy(), &Instruction::plain_copy)
           .ReadIfAny("results_in_main", i.results_in_main(), &Instruction::results_in_main)
+          .ReadIfAny("op_name", i.op_name(), &Instruction::op_name)
           .status());
   const Regions& r = wire.regions();
   MG_RETURN_IF_ERROR(ColumnReader<Region>("regions", data.regions)

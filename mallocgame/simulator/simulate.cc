@@ -136,6 +136,27 @@ class Player {
   std::vector<Sum>* copied_at_ = nullptr;
 };
 
+// Which slots of the instruction the plan serves from fast memory, as bits.
+uint64_t FastSlots(const Program& program, const Plan& plan, Tick tick) {
+  const Instruction& i = program.instruction(tick);
+  uint64_t fast = 0;
+  for (int32_t slot = 0; slot < i.access_count; ++slot) {
+    if (plan.served_by[i.first_access + slot].valid()) fast |= uint64_t{1} << slot;
+  }
+  return fast;
+}
+
+Sum MainBytes(const InstructionCost& cost, uint64_t fast_slots, int64_t trips) {
+  Sum bytes;
+  for (const std::vector<CostArray>* arrays : {&cost.operands, &cost.outputs}) {
+    for (const CostArray& a : *arrays) {
+      const bool in_main = a.slot >= 0 ? (fast_slots >> a.slot & 1) == 0 : a.in_main;
+      if (in_main) bytes.Add(std::min(a.size_bytes, a.accessed_bytes), trips);
+    }
+  }
+  return bytes;
+}
+
 // The price of each tick under the plan. A plain copy that the plan takes over is free and leaves
 // no time.
 std::vector<Price> PricesOf(const CostModel& cost_model, const Plan& plan) {
@@ -146,13 +167,7 @@ std::vector<Price> PricesOf(const CostModel& cost_model, const Plan& plan) {
     if (c.replaces >= 0) replaced[c.replaces] = true;
   }
   for (Tick t = 0; t < program.ticks(); ++t) {
-    if (replaced[t]) continue;
-    const Instruction& i = program.instruction(t);
-    uint64_t fast = 0;
-    for (int32_t slot = 0; slot < i.access_count; ++slot) {
-      if (plan.served_by[i.first_access + slot].valid()) fast |= uint64_t{1} << slot;
-    }
-    prices[t] = cost_model.PriceOf(t, fast);
+    if (!replaced[t]) prices[t] = cost_model.PriceOf(t, FastSlots(program, plan, t));
   }
   return prices;
 }
@@ -299,10 +314,14 @@ absl::StatusOr<std::vector<TickTime>> Timeline(const CostModel& cost_model, cons
     compute.Add(prices[i].time_ps, program.trips(t));
     idle.Add(prices[i].idle_ps, program.trips(t));
     const Sum& stall = player.stall_at()[i];
-    overflow |=
-        compute.overflow() || idle.overflow() || stall.overflow() || copied_at[i].overflow();
-    times.push_back(
-        {compute.value(), stall.value(), idle.value(), copied_at[i].value(), prices[i].source});
+    // What takes no time, such as a tuple, moves nothing either.
+    const Sum bytes = prices[i].source == PriceSource::kFree
+                          ? Sum()
+                          : MainBytes(program.cost().instructions[i], FastSlots(program, plan, t),
+                                      program.trips(t));
+    for (const Sum& sum : {compute, idle, stall, copied_at[i], bytes}) overflow |= sum.overflow();
+    times.push_back({compute.value(), stall.value(), idle.value(), copied_at[i].value(),
+                     prices[i].source, bytes.value()});
   }
   if (overflow) return TooMuch(cost_model);
   return times;

@@ -22,6 +22,8 @@ struct TickTime {
   // all further ones.
   int64_t copied_ps = 0;
   PriceSource source = PriceSource::kFree;
+  // What the instruction moves of arrays in main memory, all trips together. Copies are not in it.
+  int64_t main_bytes = 0;
   friend bool operator==(const TickTime&, const TickTime&) = default;
 };
 

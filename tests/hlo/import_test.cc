@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "mallocgame/hlo/import/uses.h"
 #include "tests/catch.h"
 #include "tests/hlo/imported.h"
@@ -75,6 +76,29 @@ TEST_CASE("a module without a schedule runs as it stands, and that is reported")
                           "has no schedule, and one is required"));
   // The other ways in take what the import takes.
   CHECK(FindUses(*scheduled, bytes).ok());
+}
+
+TEST_CASE("instructions keep what they are called in the source") {
+  const auto named = [](const std::string& name) {
+    hlo::OpMetadata metadata;
+    metadata.set_op_name(name);
+    return metadata.SerializeAsString();
+  };
+  ModuleText m;
+  m.Computation("main").Add("p = f32[64] parameter()").Add("a = f32[64] cosine(p)");
+  m.Add("b = f32[64] sine(a)").Add("c = f32[64] negate(b)");
+  const auto plain = Import(m);
+  auto& instructions =
+      *m.proto().mutable_hlo_module()->mutable_computations(0)->mutable_instructions();
+  const auto metadata_of = [&](int i) {
+    return hlo::HloInstructionProto::GetReflection()->MutableUnknownFields(&instructions[i]);
+  };
+  metadata_of(1)->AddLengthDelimited(7, named("jit(f)/layer_3/cos"));
+  metadata_of(2)->AddLengthDelimited(7, named("\xff"));  // no UTF-8
+  const auto program = Import(m);
+  CHECK(program->instruction(1).op_name == "jit(f)/layer_3/cos");
+  for (const Tick other : {0, 2, 3}) CHECK(program->instruction(other).op_name.empty());
+  CHECK(program->fingerprint() == plain->fingerprint());
 }
 
 TEST_CASE("an update is in place through fusions, bitcasts, tuples and nested fusions") {

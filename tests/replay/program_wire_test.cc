@@ -62,6 +62,16 @@ TEST_CASE("a program comes back as it was") {
   }
 }
 
+TEST_CASE("names in the source are stored if an instruction has one") {
+  ProgramData data = testing::SampleBuilder().Data();
+  CHECK(SampleWire().instructions().op_name().empty());
+  data.instructions[1].op_name = "jit(step)/layer_3/dot_general";
+  Program wire;
+  ToWire(data, &wire);
+  CHECK(wire.instructions().op_name_size() == 3);
+  CHECK(*ProgramFromWire(wire) == data);
+}
+
 TEST_CASE("tables that do not fit together are refused") {
   const auto refusal = [](auto change) {
     Program wire = SampleWire();

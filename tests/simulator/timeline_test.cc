@@ -49,7 +49,7 @@ TEST_CASE("idle time in which copies are served, and the stall for what is left 
   CHECK(times[2] == TickTime{3, 0, 3, 0, PriceSource::kExact});
   // In main memory the read itself takes 10 of the channel's 20 ps.
   CHECK(TimesOf(program, hardware, AllMainPlan(*program, hardware))[1] ==
-        TickTime{20, 0, 10, 0, PriceSource::kExact});
+        TickTime{20, 0, 10, 0, PriceSource::kExact, 10});
 }
 
 TEST_CASE("in a loop all trips of a tick are counted together") {
@@ -58,9 +58,9 @@ TEST_CASE("in a loop all trips of a tick are counted together") {
   plan.Prefetch(plan.Reside(l.p, 0, 4, 6), 4, 5);
   const std::vector<TickTime> times = TimesOf(l.program, l.hardware, plan.plan);
   REQUIRE(times.size() == 8);
-  CHECK(times[3] == TickTime{5 * 8, 0, 0, 0, PriceSource::kExact});
+  CHECK(times[3] == TickTime{5 * 8, 0, 0, 0, PriceSource::kExact, 5 * 8});
   // z hides 2 of p's 10 in each trip
-  CHECK(times[4] == TickTime{5 * 4, 0, 5 * 2, 5 * 2, PriceSource::kExact});
+  CHECK(times[4] == TickTime{5 * 4, 0, 5 * 2, 5 * 2, PriceSource::kExact, 5 * 2});
   CHECK(times[5].stall_ps == 5 * 8);
   CHECK(times[7] == TickTime{});
 }

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "google/protobuf/unknown_field_set.h"
+#include "mallocgame/base/utf8.h"
 #include "mallocgame/hlo/cost/collectives.h"
 #include "mallocgame/hlo/cost/cost_bits.h"
 #include "mallocgame/hlo/module/collective_steps.h"
@@ -25,6 +27,22 @@ struct Touch {
   int32_t buffer = 0;
   bool reads = false, writes = false;
 };
+
+constexpr int kMetadataField = 7;
+
+std::string OpNameOf(const HloInstructionProto& proto) {
+  const google::protobuf::UnknownFieldSet& others =
+      HloInstructionProto::GetReflection()->GetUnknownFields(proto);
+  OpMetadata metadata;
+  for (int k = 0; k < others.field_count(); ++k) {
+    const google::protobuf::UnknownField& field = others.field(k);
+    if (field.number() == kMetadataField &&
+        field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED &&
+        metadata.ParseFromString(field.length_delimited()) && IsUtf8(metadata.op_name()))
+      return metadata.op_name();
+  }
+  return {};
+}
 
 bool SameTile(const TileProto& a, const TileProto& b) {
   return absl::c_equal(a.dimensions(), b.dimensions());
@@ -228,6 +246,7 @@ class AccessBuilder {
     instruction.first_access = static_cast<int32_t>(data_.accesses.size());
     instruction.access_count = static_cast<int32_t>(accesses.size());
     instruction.plain_copy = CanBeReplaced(entry, accesses);
+    instruction.op_name = OpNameOf(proto);
     data_.instructions.push_back(std::move(instruction));
 
     for (size_t slot = 0; slot < accesses.size(); ++slot) {
