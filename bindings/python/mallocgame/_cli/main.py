@@ -22,6 +22,7 @@ from mallocgame._cli import (
     offline,
     offsets,
     programs,
+    report,
     solve,
     train,
     view,
@@ -31,7 +32,20 @@ from mallocgame._cli.parser import BAD_INPUT, INTERRUPTED, OK, Commands, Parser
 from mallocgame.errors import MallocGameError
 
 # The modules of commands, in the order in which `mallocgame --help` lists them.
-_MODULES = (programs, solve, compare, benchmark, judge, levels, offline, offsets, train, view, xla)
+_MODULES = (
+    programs,
+    solve,
+    compare,
+    benchmark,
+    judge,
+    levels,
+    offline,
+    offsets,
+    train,
+    report,
+    view,
+    xla,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

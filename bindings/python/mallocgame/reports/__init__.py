@@ -1,0 +1,10 @@
+"""What a large program does with its time, and what more memory or bandwidth would bring.
+
+from mallocgame import reports
+told = reports.breakdown([reports.Subject("XLA", program, program.xla_plan)], by="layer")
+"""
+
+from mallocgame.reports.breakdown import Breakdown, Part, Spent, Subject, breakdown, tell_together
+from mallocgame.reports.scopes import GROUPINGS
+
+__all__ = ["GROUPINGS", "Breakdown", "Part", "Spent", "Subject", "breakdown", "tell_together"]
