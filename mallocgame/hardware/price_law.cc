@@ -49,7 +49,7 @@ absl::Status ValidatePriceLaw(const PriceLaw& law) {
   };
   constexpr double kMostFactor = 100;
   for (const Field& field :
-       {Field{"main_share", law.main_share, 1}, Field{"speed", law.speed, kMostFactor},
+       {Field{"main_share", law.main_share, kMostFactor}, Field{"speed", law.speed, kMostFactor},
         Field{"kernel", law.kernel, 1}}) {
     if (field.value > 0 && field.value <= field.most) continue;
     return absl::InvalidArgumentError(absl::StrCat("price law: ", field.name, " is ", field.value,

@@ -15,16 +15,17 @@
 
 namespace mallocgame {
 
-// The figures of one chip. All are above 0; shares are at most 1.
+// The figures of one chip. All are above 0.
 struct PriceLaw {
-  // The bandwidth of main memory that instructions and copies reach, over the hardware's.
+  // The bandwidth of main memory that instructions and copies reach, over the hardware's: at most 1
+  // of a chip, above it where one asks what a faster memory would bring.
   double main_share = 1;
   // What a copy takes beside the transfer of its bytes.
   int64_t copy_latency_ps = 0;
   // What the compiler's price of work is multiplied by: its reserve, the clock, and the cores that
   // share an instruction of which the compiler prices one core's work.
   double speed = 1;
-  // The share of the chip's flops that a kernel without a price reaches.
+  // The share of the chip's flops that a kernel without a price reaches, at most 1.
   double kernel = 1;
   friend bool operator==(const PriceLaw&, const PriceLaw&) = default;
 };

@@ -75,8 +75,8 @@ def test_what_cant_be_calibrated_is_refused(program, made):
     other = program.hardware.replace(name="gpu")
     with pytest.raises(mg.InvalidInputError, match="hardware 'gpu' has no calibrated prices"):
         mg.calibration.calibrated(program, other)
-    with pytest.raises(mg.InvalidInputError, match="main_share is 2, allowed are above 0 to 1"):
-        mg.calibration.PriceLaw(main_share=2.0)
+    with pytest.raises(mg.InvalidInputError, match="main_share is 200, allowed are above 0 to 100"):
+        mg.calibration.PriceLaw(main_share=200.0)
     assert (
         mg.calibration.calibrated(program, other, mg.calibration.PriceLaw()).cost_model
         == "calibrated"

@@ -132,6 +132,35 @@ def test_a_program_without_names_has_one_scope_and_no_layers():
         reports.breakdown([subject], by="layer")
 
 
+def test_more_of_a_machine_is_never_slower_for_the_solver():
+    program = mg.load_program(NAME)
+    told = reports.what_if(program, solver="greedy", sizes=[8 << 20, 16 << 20, 48 << 20])
+    assert [point.fast_bytes >> 20 for point in told.fast] == [8, 16, 48]
+    for points in (told.fast, told.bandwidth):
+        for name in ("greedy", "bound"):
+            latencies = [point.latency_ps[name] for point in points]
+            assert latencies == sorted(latencies, reverse=True) and latencies[0] > latencies[-1]
+        assert all(point.latency_ps["bound"] <= point.latency_ps["greedy"] for point in points)
+    own = next(point for point in told.fast if point.is_of(told))
+    assert own.latency_ps["greedy"] <= mg.solve(program, "greedy").report.latency_ps
+    calibrated = mg.calibration.calibrated(program)
+    same = next(point for point in told.bandwidth if point.is_of(told))
+    assert same.latency_ps["greedy"] <= mg.solve(calibrated, "greedy").report.latency_ps
+    stopped = reports.what_if(program, solver="greedy", stop=lambda: True)
+    assert stopped.fast == stopped.bandwidth == ()
+
+
+def test_what_if_command(run, run_json, tmp_path):
+    arguments = ["report", NAME, "--what-if", "--solver", "greedy"]
+    told = run_json(*arguments, "--plot", "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    assert 16 + 32 in [point["fast_bytes"] >> 20 for point in told["fast"]]
+    text = run(*arguments).stdout
+    assert "\n16 now" in text and "\n1 now" in text and "\n48 " in text
+    for wrong in (["--plot", "x.png"], ["--what-if", "--plan", "x.json"]):
+        assert run("report", NAME, *wrong).returncode == 2
+
+
 def test_command(run, run_json):
     told = run_json("report", NAME, "--by", "opcode", "--solver", "greedy")
     assert told["plans"] == ["XLA", "greedy"]

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 
 import mallocgame as mg
-from mallocgame import reports
+from mallocgame import plots, reports
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import print_json
 from mallocgame._cli.solve import add_limits, known_solvers, run_solver
@@ -42,12 +42,29 @@ def register(commands: parser.Commands) -> None:
     command.add_argument(
         "--rows", type=parser.positive, default=20, metavar="N", help="of the table, at most (20)"
     )
+    command.add_argument(
+        "--what-if",
+        action="store_true",
+        help="latency over fast memory and over the bandwidth of main memory instead, of XLA's "
+        "allocator, a solver (portfolio) and the bound; a dozen machines, --seconds for each",
+    )
+    command.add_argument(
+        "--plot",
+        type=parser.output_file,
+        metavar="FILE",
+        help="with --what-if, draw it as PNG (needs matplotlib)",
+    )
     parser.add_hardware(command)
     add_limits(command)
+    parser.add_bound(command)
 
 
 def _report(options: argparse.Namespace) -> int:
     program, hardware = parser.problem_of(options)
+    if options.what_if:
+        return _what_if(options, program, hardware)
+    if options.plot is not None:
+        raise InvalidInputError("--plot: draws what --what-if finds")
     subjects = _subjects(options, program, hardware)
     told = reports.breakdown(subjects, options.by, options.depth, hardware)
     if options.json:
@@ -129,3 +146,55 @@ def _shown(told: reports.Breakdown, rows: int) -> Sequence[tuple[reports.Part, s
             shown += [(one, "  ") for one in part.parts]
             left -= len(part.parts)
     return shown
+
+
+def _what_if(options: argparse.Namespace, program: mg.Program, hardware: mg.Hardware) -> int:
+    if options.plan is not None:
+        raise InvalidInputError("--plan: a plan is of one machine; --what-if takes a --solver")
+    if options.plot is not None:
+        plots.check()
+    with console.stopping() as stop, console.working(f"what if, {program.name}") as work:
+        told = reports.what_if(
+            program,
+            hardware,
+            solver=options.solver or "portfolio",
+            seconds=options.seconds,
+            seed=options.seed,
+            bound_name=options.bound,
+            tell=work.tell,
+            stop=stop,
+        )
+    if options.plot is not None:
+        plots.save_what_if(options.plot, told)
+    if options.json:
+        print_json(told.document())
+    else:
+        _print_what_if(told)
+    return parser.INTERRUPTED if stop() else parser.OK
+
+
+def _print_what_if(told: reports.WhatIf) -> None:
+    console.print_line(f"{told.program} on {told.hardware}")
+    for points, head in ((told.fast, "fast MiB"), (told.bandwidth, "bandwidth")):
+        if not points:
+            continue
+        names = list(points[0].latency_ps)
+        table = Table((head, *(cell for name in names for cell in (f"{name} µs", ""))))
+        now = next((one for one in points if one.is_of(told)), points[0]).latency_ps
+        for point in points:
+            at = point.fast_bytes / _MEBIBYTE if points is told.fast else point.bandwidth
+            mark = " now" if point.is_of(told) else ""
+            cells = (
+                cell
+                for name, ps in point.latency_ps.items()
+                for cell in (console.microseconds(ps), console.times(now[name] / ps))
+            )
+            table.add(f"{at:g}{mark}", *cells)
+        console.print_made(table)
+    if told.no_bandwidth:
+        console.print_line(f"No bandwidths: {told.no_bandwidth}")
+    console.print_line(
+        "Fast memory at the program's own prices, bandwidth at calibrated ones. The compiler would "
+        "choose other tiles and fusions too, which is not in it."
+    )
+    console.print_line("Static estimates, not measurements on a chip.")

@@ -15,6 +15,7 @@ import numpy as np
 from mallocgame._core import Placement, write_file
 from mallocgame.errors import MallocGameError, MissingExtraError
 from mallocgame.plots import style
+from mallocgame.reports.what_if import WhatIf
 
 # Points in order: seconds, games or the like, and the latency in picoseconds.
 Curve = Sequence[tuple[float, int]]
@@ -150,6 +151,42 @@ def save_speed_ups(
             loc="outside lower center",
             ncols=min(6, len(methods)),
         )
+        _save(figure, path)
+
+
+def save_what_if(path: str | os.PathLike[str], told: WhatIf) -> None:
+    """Draws latency over fast memory, and over bandwidth, as PNG: a line for each method."""
+    check()
+    import matplotlib
+
+    panels = [(told.fast, "fast memory, MiB"), (told.bandwidth, "bandwidth of main memory, times")]
+    panels = [(points, label) for points, label in panels if points]
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = _figure(4.4 * len(panels), 3.8)
+        all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        for (points, label), axes in zip(panels, all_axes, strict=True):
+            fast = points is told.fast
+            xs = [one.fast_bytes / 2**20 if fast else one.bandwidth for one in points]
+            for index, name in enumerate(points[0].latency_ps):
+                axes.plot(
+                    xs,
+                    [one.latency_ps[name] / 1e6 for one in points],
+                    "--" if name == "bound" else "-",
+                    marker=style.MARKERS[index],
+                    markersize=4,
+                    color={"bound": style.BOUND, "xla-heuristic": style.XLA}.get(
+                        name, style.CYCLE[0]
+                    ),
+                    label={"xla-heuristic": "XLA's allocator"}.get(name, name),
+                )
+            axes.axvline(told.fast_bytes / 2**20 if fast else 1.0, color=style.QUIET, linewidth=0.8)
+            axes.set_ylim(0, None)
+            axes.set_xlabel(label)
+            axes.set_title("compiler's prices" if fast else "calibrated prices")
+        all_axes[0].set_ylabel("latency in µs (static estimate)")
+        handles, labels = all_axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+        figure.suptitle(f"{told.program} on {told.hardware}", fontsize=10)
         _save(figure, path)
 
 
