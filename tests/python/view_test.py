@@ -14,6 +14,7 @@ import pytest
 import mallocgame as mg
 from mallocgame import _core, viewer
 from mallocgame.plots import style
+from mallocgame.reports.scopes import Group, group_instructions
 from mallocgame.viewer import data as page_data
 from mallocgame.viewer import page as page_module
 
@@ -391,6 +392,43 @@ def test_search(open_page, contended, log, game_page):
     )
     window.locator("#search").fill("there is no such name")
     assert "nothing of that name" in window.locator("#found").inner_text()
+
+
+def test_where_the_time_goes(open_page, contended, log, tmp_path, monkeypatch):
+    """The band and the table say which layer takes how long; layers that repeat stand together."""
+    names = [min(tick // 60, 3) for tick in range(contended.ticks)]
+    groups = [
+        Group(f"layer_{one}", "layer_*") if one < 3 else Group("head", "head") for one in names
+    ]
+
+    def grouped(program, by, depth):
+        return groups if by == "layer" else group_instructions(program, by, depth)
+
+    monkeypatch.setattr(page_data, "default_grouping", lambda _: "layer")
+    monkeypatch.setattr(page_data, "group_instructions", grouped)
+    viewer.write_page(tmp_path / "page.html", log, contended, against=contended.xla_plan)
+    window = open_page(tmp_path / "page.html", height=960)
+    table = window.locator("#groups-table")
+    times = _core.timeline(contended, log.plan)
+    spent = times["compute_ps"] + times["stall_ps"]
+    rows = table.locator("tbody tr")
+    assert rows.count() == 5 and rows.locator("visible=true").count() == 2
+    table.get_by_text("layer_* × 3").click()
+    assert rows.locator("visible=true").count() == 5
+    of_last = f"{spent[120:180].sum() / 1e6:.4g} µs"
+    assert of_last in table.locator("tr", has_text="layer_2").inner_text()
+    window.click("#zoom-in")
+    window.click("#zoom-in")
+    before = window.locator("#seen").inner_text()
+    table.get_by_text("layer_2").click()
+    window.wait_for_function(
+        "before => document.getElementById('seen').value !== before", arg=before
+    )
+    area = window.locator("figure canvas").first.bounding_box()
+    window.mouse.move(area["x"] + area["width"] / 2, area["y"] + 16)
+    assert "layer layer_2" in window.locator("#tip").inner_text()
+    window.select_option("#groups-by", "opcode")
+    assert "fusion" in table.inner_text() and "layer_0" not in table.inner_text()
 
 
 def test_compare(open_page, contended, log, compare_page):

@@ -180,7 +180,8 @@ def save_what_if(path: str | os.PathLike[str], told: WhatIf) -> None:
                     label={"xla-heuristic": "XLA's allocator"}.get(name, name),
                 )
             axes.axvline(told.fast_bytes / 2**20 if fast else 1.0, color=style.QUIET, linewidth=0.8)
-            axes.set_ylim(0, None)
+            highest = max(ps for one in points for ps in one.latency_ps.values())
+            axes.set_ylim(0, highest / 1e6 * 1.08)
             axes.set_xlabel(label)
             axes.set_title("compiler's prices" if fast else "calibrated prices")
         all_axes[0].set_ylabel("latency in µs (static estimate)")

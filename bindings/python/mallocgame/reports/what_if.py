@@ -14,7 +14,7 @@ from mallocgame.errors import InvalidInputError
 MORE_BYTES = 32 * 2**20  # what people ask for first
 BOUND = "bound"
 _ALLOCATOR = "xla-heuristic"
-_SIZES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)  # of fast memory, over the hardware's
+_SIZES = (0.25, 0.5, 0.75, 1.5, 2.0)  # of fast memory, over the hardware's
 _BANDWIDTHS = (0.5, 0.75, 1.0, 1.5, 2.0)  # of main memory, over what the chip reaches
 
 

@@ -26,7 +26,9 @@ from mallocgame.bounds.bound import bound
 from mallocgame.errors import InvalidInputError
 from mallocgame.files import replay
 from mallocgame.plots.style import residence_kinds
+from mallocgame.reports.scopes import GROUPINGS, default_grouping, group_instructions
 
+_SCOPE_DEPTH = 3  # names of a scope that are told apart
 _MAX_FRAMES = 4000  # the most positions of a game for which the picture is kept
 
 
@@ -60,6 +62,7 @@ def document(
         "least_ps": _least(program, hardware).tolist(),
         "xla_ps": None if xla is None else _spent(timeline(program, xla, hardware)).tolist(),
         "bound": {"name": least.name, "ps": least.bound_ps, "status": least.status},
+        "groups": _groups(program),
         "plans": [_plan(program, hardware, subject) for subject in subjects],
         "game": None if subjects[0].log is None else _game(program, subjects[0].log),
     }
@@ -90,7 +93,6 @@ def _program(program: Program) -> Document:
         "ticks": program.ticks,
         "instructions": {
             "name": program.instruction_names,
-            "opcode": program.instruction_opcodes,
             "trips": instructions["trips"].tolist(),
             "reserved": instructions["reserved_bytes"].tolist(),
             "first": instructions["first_access"].tolist(),
@@ -105,6 +107,27 @@ def _program(program: Program) -> Document:
         "accesses": {name: accesses[name].tolist() for name in ("tick", "buffer", "kind")},
         "loops": {name: loops[name].tolist() for name in ("entry", "exit", "trips")},
     }
+
+
+def _groups(program: Program) -> list[Document]:
+    """Returns how instructions are told together, the grouping that says most first.
+
+    `of` has for each tick the index in `names` and `together`.
+    """
+    first = default_grouping(program)
+    documents = []
+    for by in GROUPINGS[GROUPINGS.index(first) :]:
+        groups = group_instructions(program, by, depth=_SCOPE_DEPTH)
+        number = {group: place for place, group in enumerate(dict.fromkeys(groups))}
+        documents.append(
+            {
+                "by": by,
+                "names": [group.name for group in number],
+                "together": [group.together for group in number],
+                "of": [number[group] for group in groups],
+            }
+        )
+    return documents
 
 
 def _plan(program: Program, hardware: Hardware, subject: Subject) -> Document:
@@ -128,7 +151,7 @@ def _plan(program: Program, hardware: Hardware, subject: Subject) -> Document:
         "report": {name: getattr(report, name) for name in totals},
         "times": {
             name: times[name].tolist()
-            for name in ("compute_ps", "stall_ps", "idle_ps", "copied_ps")
+            for name in ("compute_ps", "stall_ps", "idle_ps", "copied_ps", "main_bytes")
         },
         "served": subject.plan.served_by.tolist(),
         "residences": residences,

@@ -63,8 +63,10 @@ function describePoint(plan, {panel, tick, box, copy}, picture) {
     ];
   }
   const number = tick.toLocaleString('en-US');
+  const {names, of} = groups.shown;
   const lines = [
-    instructionName(tick), `tick ${number}, ${PROGRAM.instructions.opcode[tick]}${tripsText(tick)}`
+    instructionName(tick), `tick ${number}, ${opcodeOf(tick)}${tripsText(tick)}`,
+    ...(picture.withBand ? [`${groups.shown.by} ${names[of[tick]]}`] : [])
   ];
   if (panel === picture.loss) {
     const loss = ({label, sums}) => `${label} ${shortTime(sums[tick + 1] - LEAST_SUM[tick + 1])}`;
@@ -157,7 +159,7 @@ function drawLegend() {
   const items = view.colour === 'kind' ?
       KINDS.map(kind => item(box(`var(${kind.colour})`), kind.name, kind.text)) :
       SIZE_COLOURS.map((colour, i) => item(box(colour), size(i)));
-  if (PROGRAM.instructions.reserved.some(bytes => bytes > 0)) {
+  if (ANY_RESERVED) {
     items.push(item(box('var(--hatch)'), 'reserved', 'by the instruction for itself'));
   }
   items.push(

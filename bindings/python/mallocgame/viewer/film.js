@@ -202,7 +202,12 @@ function drawCurve() {
   context.font = FONT;
   const lines =
       [['XLA', XLA_PS, 'xla'], ['bound', DATA.bound.ps, 'least']].filter(([, ps]) => ps !== null);
-  const values = [...film.latency, ...lines.map(([, ps]) => ps)];
+  // More steps than two for each pixel would only take time.
+  const stride = Math.max(1, Math.ceil(film.length / (2 * width)));
+  const steps = [];
+  for (let step = 0; step < film.length; step += stride) steps.push(step);
+  steps.push(film.length);
+  const values = [...steps.map(step => film.latency[step]), ...lines.map(([, ps]) => ps)];
   const low = Math.min(...values);
   const high = Math.max(...values, low + 1);
   const right = width - 64;
@@ -229,9 +234,9 @@ function drawCurve() {
   context.strokeStyle = theme.plan;
   context.lineWidth = 2;
   context.beginPath();
-  film.latency.forEach((ps, step) => {
-    if (step) context.lineTo(x(step), y(film.latency[step - 1]));
-    context[step ? 'lineTo' : 'moveTo'](x(step), y(ps));
+  steps.forEach((step, i) => {
+    if (i) context.lineTo(x(step), y(film.latency[steps[i - 1]]));
+    context[i ? 'lineTo' : 'moveTo'](x(step), y(film.latency[step]));
   });
   context.stroke();
   context.fillStyle = theme.accent;

@@ -104,6 +104,7 @@ function listenToKeys() {
   });
 }
 
+showGroups();
 setTheme(window.matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
 showHeading();
 PLANS.forEach(

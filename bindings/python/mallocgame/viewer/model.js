@@ -44,19 +44,22 @@ function runningSum(values) {
 // Figures. All are whole numbers of picoseconds below 2^53 (two and a half hours), which a double
 // holds exactly.
 
+/** Rounds to so many digits. Making a format takes much longer than using it. */
+const [fourDigits, sixDigits] =
+    [4, 6].map(digits => new Intl.NumberFormat('en-US', {maximumSignificantDigits: digits}));
+
 function shortTime(ps) {
   const size = Math.abs(ps);
   for (const [unit, one] of [['s', 1e12], ['ms', 1e9], ['µs', 1e6], ['ns', 1e3]]) {
-    const digits = {maximumSignificantDigits: size < 1e4 * one ? 4 : 6};
-    if (size >= one) return `${(ps / one).toLocaleString('en-US', digits)} ${unit}`;
+    const digits = size < 1e4 * one ? fourDigits : sixDigits;
+    if (size >= one) return `${digits.format(ps / one)} ${unit}`;
   }
   return `${Math.round(ps)} ps`;
 }
 const exactTime = ps => `${ps.toLocaleString('en-US')} ps`;
 function shortBytes(bytes) {
   for (const [unit, one] of [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]]) {
-    if (bytes >= one)
-      return `${(bytes / one).toLocaleString('en-US', {maximumSignificantDigits: 4})} ${unit}`;
+    if (bytes >= one) return `${fourDigits.format(bytes / one)} ${unit}`;
   }
   return `${bytes} B`;
 }
@@ -65,6 +68,8 @@ const ratio = value => `${value.toFixed(value < 10 ? 3 : 1)}×`;
 // The program.
 
 const instructionName = tick => (tick < TICKS ? PROGRAM.instructions.name[tick] : 'the end');
+const OPCODES = DATA.groups.find(one => one.by === 'opcode');
+const opcodeOf = tick => OPCODES.names[OPCODES.of[tick]];
 const bufferName = buffer => PROGRAM.buffers.name[buffer];
 const bufferBytes = buffer => PROGRAM.buffers.bytes[buffer];
 
@@ -72,6 +77,7 @@ const bufferBytes = buffer => PROGRAM.buffers.bytes[buffer];
 const ACCESSES_OF = PROGRAM.buffers.name.map(() => []);
 PROGRAM.accesses.buffer.forEach((buffer, access) => ACCESSES_OF[buffer].push(access));
 
+const ANY_RESERVED = PROGRAM.instructions.reserved.some(bytes => bytes > 0);
 const LEAST_SUM = runningSum(DATA.least_ps);
 const XLA_SUM = DATA.xla_ps && runningSum(DATA.xla_ps);
 const ALL_MAIN_PS = DATA.main_ps.reduce((sum, ps) => sum + ps, 0);
@@ -94,6 +100,10 @@ class PlanModel {
     this.stall = data.times.stall_ps;
     this.idle = data.times.idle_ps;
     this.copied = data.times.copied_ps;
+    this.mainBytes = data.times.main_bytes;
+    this.sums = {};
+    for (const name of ['compute', 'stall', 'idle', 'copied'])
+      this.sums[name] = runningSum(this[name]);
     this.spent = this.compute.map((ps, tick) => ps + this.stall[tick]);
     this.starts = runningSum(this.spent);
     this.residences = rowsOf(data.residences);

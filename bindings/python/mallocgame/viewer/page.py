@@ -15,7 +15,9 @@ from mallocgame.viewer.data import Document, Subject, document
 _SCRIPTS = (
     "model.js",
     "axis.js",
+    "raster.js",
     "panels.js",
+    "groups.js",
     "picture.js",
     "details.js",
     "film.js",

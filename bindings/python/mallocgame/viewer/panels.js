@@ -29,25 +29,30 @@ const boxColour = box =>
     (view.colour === 'kind' ? theme.kinds[box.kind] : SIZE_COLOURS[sizeClass(box.bytes)]);
 const onBox = () => (view.colour === 'kind' ? theme['on-box'] : '#ffffff');
 
+/** The least index from `low` to `high` whose edge is at least `value`, else `high`. */
+function firstAtLeast(edges, value, low, high) {
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (edges[middle] < value)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
 /** Calls use(x, width, from, to) for groups of ticks that are at least a pixel wide together. */
 function eachColumn(frame, plan, use) {
   const edges = view.edges(plan);
+  const pixel = (view.x1 - view.x0) / (frame.right - frame.left);
   const last = Math.min(TICKS - 1, intervalAt(edges, view.x1));
-  let from = intervalAt(edges, view.x0);
-  while (from > 0 && edges[from - 1] === edges[from]) --from;
+  let from = firstAtLeast(edges, edges[intervalAt(edges, view.x0)], 0, TICKS);
   while (from <= last) {
     const x = frame.x(edges[from]);
-    let to = from + 1;
-    while (to <= last && frame.x(edges[to]) - x < 1) ++to;
+    const to = firstAtLeast(edges, edges[from] + pixel, from + 1, last + 1);
     use(x, Math.max(1, frame.x(edges[to]) - x), from, to);
     from = to;
   }
-}
-
-function sumOf(values, from, to) {
-  let sum = 0;
-  for (let i = from; i < to; ++i) sum += values[i];
-  return sum;
 }
 
 /** A value's line across a panel. */
@@ -93,6 +98,7 @@ function shortened(context, content, width) {
 class MemoryPanel {
   constructor(plan) {
     this.plan = plan;
+    this.raster = new Raster();
   }
 
   y(address) {
@@ -129,15 +135,16 @@ class MemoryPanel {
   }
 
   drawReserved(frame) {
-    const {context} = frame;
-    context.fillStyle = theme.hatch;
     const reserved = PROGRAM.instructions.reserved;
+    if (!ANY_RESERVED) return;
+    this.raster.begin(frame, this);
     eachColumn(frame, this.plan, (x, width, from, to) => {
       let most = 0;
       for (let i = from; i < to; ++i) most = Math.max(most, reserved[i]);
-      if (most > view.y0)
-        context.fillRect(x, this.y(most), width, this.y(Math.max(0, view.y0)) - this.y(most));
+      const [top, bottom] = [this.y(most), this.y(Math.max(0, view.y0))];
+      if (most > view.y0) this.raster.rect(x, top, width, bottom - top, theme.hatch);
     });
+    this.raster.end();
   }
 
   drawLoops(frame) {
@@ -158,17 +165,16 @@ class MemoryPanel {
   drawBoxes(frame) {
     const {context} = frame;
     const labels = [];
-    let colour = null;
+    this.raster.begin(frame, this);
     for (const box of this.plan.residencesNow) {
       const r = this.rectangle(frame, box);
       if (r.left > frame.right || r.left + r.width < frame.left) continue;
       if (r.top > this.bottom || r.top + r.height < this.top) continue;
-      const own = boxColour(box);
-      if (own !== colour) context.fillStyle = colour = own;
       const gap = r.width > 5 && r.height > 5 ? 1 : 0;
-      context.fillRect(r.left, r.top, r.width - gap, r.height - gap);
+      this.raster.rect(r.left, r.top, r.width - gap, r.height - gap, boxColour(box));
       if (r.width > 44 && r.height > 13) labels.push([box, r]);
     }
+    this.raster.end();
     context.font = FONT;
     for (const [box, r] of labels) {
       const left = Math.max(r.left, frame.left);
@@ -229,6 +235,7 @@ class MemoryPanel {
 class CopyPanel {
   constructor(plan) {
     this.plan = plan;
+    this.raster = new Raster();
   }
 
   rectangle(frame, copy) {
@@ -240,15 +247,21 @@ class CopyPanel {
   }
 
   draw(frame) {
-    for (const copy of this.plan.copiesNow) {
-      const r = this.rectangle(frame, copy);
-      if (r.left > frame.right || r.left + r.width < frame.left) continue;
-      frame.context.fillStyle = copy.kind === PREFETCH ? theme.prefetched : theme.evicted;
-      frame.context.globalAlpha =
-          view.selected === null || view.selected === copy.buffer ? 1 : 0.45;
-      frame.context.fillRect(r.left, r.top, r.width, r.height);
-    }
-    frame.context.globalAlpha = 1;
+    const draw = (copies, alpha) => {
+      this.raster.begin(frame, this);
+      for (const copy of copies) {
+        const r = this.rectangle(frame, copy);
+        if (r.left > frame.right || r.left + r.width < frame.left) continue;
+        const colour = copy.kind === PREFETCH ? theme.prefetched : theme.evicted;
+        this.raster.rect(r.left, r.top, r.width, r.height, colour);
+      }
+      frame.context.globalAlpha = alpha;
+      this.raster.end();
+      frame.context.globalAlpha = 1;
+    };
+    const all = this.plan.copiesNow;
+    draw(all, view.selected === null ? 1 : 0.45);
+    if (view.selected !== null) draw(all.filter(copy => copy.buffer === view.selected), 1);
   }
 
   drawWords(frame) {
@@ -267,6 +280,7 @@ class CopyPanel {
 class ChannelPanel {
   constructor(plan) {
     this.plan = plan;
+    this.raster = new Raster();
   }
 
   /**
@@ -274,23 +288,23 @@ class ChannelPanel {
    * that.
    */
   draw(frame) {
-    const {context} = frame;
-    const {compute, stall, idle, copied} = this.plan;
+    const sumOf = (name, from, to) => this.plan.sums[name][to] - this.plan.sums[name][from];
     const height = this.bottom - this.top - 2;
+    this.raster.begin(frame, this);
     const bar = (colour, x, width, share) => {
-      context.fillStyle = colour;
-      context.fillRect(x, this.bottom - 1 - height * share, width, height * share);
+      if (share > 0)
+        this.raster.rect(x, this.bottom - 1 - height * share, width, height * share, colour);
     };
     const waits = [];
     eachColumn(frame, this.plan, (x, width, from, to) => {
-      const whole = sumOf(compute, from, to);
-      const waited = sumOf(stall, from, to);
+      const whole = sumOf('compute', from, to);
+      const waited = sumOf('stall', from, to);
       const all = whole + waited;
       if (!(all > 0)) return;
       const before = view.unit === 'time' ? width * waited / all : 0;
       if (whole > 0) {
-        bar(theme.idle, x + before, width - before, sumOf(idle, from, to) / whole);
-        bar(theme.used, x + before, width - before, sumOf(copied, from, to) / whole);
+        bar(theme.idle, x + before, width - before, sumOf('idle', from, to) / whole);
+        bar(theme.used, x + before, width - before, sumOf('copied', from, to) / whole);
       }
       if (waited > 0)
         waits.push(
@@ -298,6 +312,7 @@ class ChannelPanel {
     });
     for (const [x, width, share] of waits)
       bar(theme.stall, x, width, view.unit === 'time' ? 1 : Math.max(share, 0.12));
+    this.raster.end();
   }
 
   drawWords(frame) {

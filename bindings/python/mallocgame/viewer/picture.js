@@ -3,6 +3,7 @@
 const LEFT = 74;  // pixels for the words beside the panels
 const RIGHT = 12;
 const AXIS = 24;
+const BAND = 18;
 const DRAG = 4;  // pixels that tell a drag from a click
 
 const pictures = [];
@@ -14,6 +15,7 @@ class Picture {
   /** `last`: the lowest of those one above the other, which has the curves for all. */
   constructor(plan, last) {
     this.plan = plan;
+    this.band = new BandPanel(plan);
     this.memory = new MemoryPanel(plan);
     this.copies = new CopyPanel(plan);
     this.channel = new ChannelPanel(plan);
@@ -64,7 +66,8 @@ class Picture {
     if (this.withLoss) place(this.loss, unit * 1.6);
     place(this.channel, unit);
     place(this.copies, unit);
-    place(this.memory, bottom - 8);
+    place(this.memory, bottom - (this.withBand ? BAND + 16 : 8));
+    if (this.withBand) place(this.band, BAND);
     this.draw();  // at once: a resized canvas is empty
   }
 
@@ -72,8 +75,15 @@ class Picture {
     return this.last || document.body.classList.contains('beside');
   }
 
+  get withBand() {
+    return groups.shown.by !== 'opcode';
+  }
+
   get panels() {
-    return [this.memory, this.copies, this.channel, ...(this.withLoss ? [this.loss] : [])];
+    return [
+      ...(this.withBand ? [this.band] : []), this.memory, this.copies, this.channel,
+      ...(this.withLoss ? [this.loss] : [])
+    ];
   }
 
   /** What panels draw in: pixels of the part of time that is seen. */
