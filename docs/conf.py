@@ -69,6 +69,7 @@ SECTIONS = {
         "results/lp-proof",
         "xla-heuristic",
         "tpu-method",
+        "both-prices",
         "schedule",
         "styles",
         "mcts",

@@ -12,6 +12,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/program/calibrate.h"
 #include "mallocgame/program/program.h"
+#include "mallocgame/search/plan_cost.h"
 
 namespace py = pybind11;
 
@@ -203,6 +204,16 @@ std::shared_ptr<ProgramHandle> CalibratedProgram(const ProgramHandle& handle,
                                                  const std::optional<PriceLaw>& law) {
   auto made = WithoutGil([&] { return CalibratedFile(handle, HardwareOr(handle, hardware), law); });
   return std::make_shared<ProgramHandle>(ProgramHandle{ValueOrRaise(std::move(made))});
+}
+
+std::shared_ptr<ProgramHandle> ProgramAtBothPrices(const ProgramHandle& handle, double lean) {
+  const Hardware& hardware = handle.file.hardware;
+  const PriceLaw law = ValueOrRaise(PriceLawOf(hardware.name));
+  ProgramFile file = handle.file;
+  file.program = ValueOrRaise(WithoutGil([&] {
+    return AtBothPrices(handle.file.program, hardware, law, handle.XlaPlanFor(hardware), lean);
+  }));
+  return std::make_shared<ProgramHandle>(ProgramHandle{std::move(file)});
 }
 
 // The class of work, the bits of the widest elements, and the rows of each pool.
@@ -452,6 +463,15 @@ void BindProgram(py::module_& module) {
                     std::to_string(p.program().eligible_count()) + " buffers that may move, for " +
                     p.file.hardware.name + ">");
       });
+  module.def("at_both_prices", &ProgramAtBothPrices, py::arg("program"), py::arg("lean") = 0.0,
+             "Returns the same program, whose searches go by the compiler's prices and by "
+             "calibrated ones together.\n\nThe solvers portfolio, portfolio-xla and packing make "
+             "the larger of its two latencies small, each over that of XLA's plan "
+             "(docs/both-prices.md); all else is at the compiler's prices, as are the reports of "
+             "results.\n\nlean: the share by which a plan may be slower by calibrated prices for "
+             "what it gains by the compiler's, or below 0 the other way round; at 1 and -1 one of "
+             "them counts alone.\n\nInvalidInputError: as of calibrated(), or lean is not from "
+             "-1 to 1.");
   module.def("calibrated", &CalibratedProgram, py::arg("program"), py::arg("hardware") = py::none(),
              py::arg("law") = py::none(),
              "Returns the program with calibrated prices, on calibrated hardware.\n\nThese are the "

@@ -117,6 +117,12 @@ std::shared_ptr<const Program> Program::OfChecked(ProgramData data) {
   return std::shared_ptr<const Program>(new Program(std::move(data)));
 }
 
+std::shared_ptr<const Program> Program::WithBoth(const Program& program, BothPrices both) {
+  std::shared_ptr<Program> with(new Program(program.data()));
+  with->both_ = std::make_shared<const BothPrices>(std::move(both));
+  return with;
+}
+
 Program::Program(ProgramData data) : data_(std::move(data)) {
   const size_t n = data_.instructions.size();
   for (const Instruction& i : data_.instructions)

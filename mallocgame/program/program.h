@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
+#include "mallocgame/program/both_prices.h"
 
 namespace mallocgame {
 
@@ -273,6 +274,8 @@ class Program {
   static absl::StatusOr<std::shared_ptr<const Program>> Create(ProgramData data);
   // For a caller who knows that the data keeps them, as that of a program in another order does.
   static std::shared_ptr<const Program> OfChecked(ProgramData data);
+  // The same program, with the same fingerprint: searches of it go by both sets of prices.
+  static std::shared_ptr<const Program> WithBoth(const Program& program, BothPrices both);
 
   const std::string& name() const { return data_.name; }
   absl::Span<const Instruction> instructions() const { return data_.instructions; }
@@ -335,10 +338,15 @@ class Program {
   // fingerprint, on every machine. It is worked out when it is asked for first.
   const std::string& fingerprint() const;
 
+  // What searches go by beside these prices; null: nothing. No file has it, nor has the program in
+  // another order.
+  const BothPrices* both() const { return both_.get(); }
+
  private:
   explicit Program(ProgramData data);
 
   ProgramData data_;
+  std::shared_ptr<const BothPrices> both_;
   int64_t instruction_count_ = 0;
   int64_t eligible_count_ = 0;
   // All accesses, sorted by buffer, then time. Those of buffer b are

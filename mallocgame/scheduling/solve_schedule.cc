@@ -343,7 +343,10 @@ class ScheduleSolver {
   }
 
   void Take(SolveResult found, const std::vector<Tick>& order) {
-    if (LatencyWithPreloads(found.report) >= LatencyWithPreloads(result_.placed.report)) return;
+    const Program& program = problem_.game->program();
+    if (ValueWithPreloads(program, CostOf(found)) >=
+        ValueWithPreloads(program, CostOf(result_.placed)))
+      return;
     result_.placed = std::move(found);
     result_.order = order;
   }

@@ -13,8 +13,8 @@
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/search/anneal.h"
 #include "mallocgame/search/game_variants.h"
+#include "mallocgame/search/plan_cost.h"
 #include "mallocgame/search/residence_search.h"
-#include "mallocgame/simulator/simulate.h"
 
 namespace mallocgame {
 namespace {
@@ -29,8 +29,9 @@ constexpr double kMostChains = 64;
 // shows what it is worth to do without them, which no small change finds out.
 constexpr int kWithoutLargest = 1;
 constexpr int64_t kTrialsToCount = 256;  // after so many it is known how many there will be
-// The share of the limits that each of several plans gets before one of them is chosen.
-constexpr double kToChoose = 0.08;
+// The share of the limits that each of several plans gets before one of them is chosen, and that
+// all of them get at most.
+constexpr double kToChoose = 0.08, kToChooseAll = 0.3;
 // What stands for repeated layers gets this share of the limits, or half of what a plan gets that
 // is to be chosen, but at most so many trials for each of its accesses.
 constexpr double kDecidedOnce = 0.2;
@@ -103,12 +104,13 @@ class PlanAnnealing {
   }
 
   void Choose(absl::Span<const Plan> plans) {
+    const double to_choose = std::min(kToChoose, kToChooseAll / static_cast<double>(plans.size()));
     for (size_t i = 0; i < plans.size() && (i == 0 || used() < 1); ++i) {
       auto search = std::make_unique<ResidenceSearch>(game_, plans[i]);
       const double from = used();
       if (search->has_repeats() && !search->empty())
-        DecideOnce(*search, plans.size() > 1 ? kToChoose / 2 : kDecidedOnce);
-      if (plans.size() > 1) Chain(*search, kCoolings[0], [&] { return Since(from, kToChoose); });
+        DecideOnce(*search, plans.size() > 1 ? to_choose / 2 : kDecidedOnce);
+      if (plans.size() > 1) Chain(*search, kCoolings[0], [&] { return Since(from, to_choose); });
       if (search_ != nullptr && search->remembered_ps() >= search_->remembered_ps()) continue;
       search_ = std::move(search);
       start_ = i;
@@ -161,9 +163,9 @@ absl::StatusOr<FoundPlan> AnnealPlan(const Game& game, absl::Span<const Plan> pl
   annealing.Run(plans);
   Plan found = annealing.Found();
   const auto latency_of = [&game](const Plan& judged) {
-    const auto report = Simulate(game.cost_model(), judged);
-    MG_CHECK(report.ok());
-    return report->latency_ps;
+    const auto cost = CostOf(game, judged);
+    MG_CHECK(cost.ok());
+    return ValueOf(game.program(), *cost);
   };
   if (const Verdict verdict = Validate(game.program(), game.hardware(), found); !verdict.ok()) {
     return absl::InternalError(absl::StrCat(

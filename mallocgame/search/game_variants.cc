@@ -12,6 +12,16 @@ std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& option
   return *std::move(with);
 }
 
+std::shared_ptr<const Game> GameAtOtherPrices(const Game& game) {
+  const BothPrices* const both = game.program().both();
+  if (both == nullptr) return nullptr;
+  const auto hardware = CalibrateHardware(game.hardware(), both->law);
+  MG_CHECK(hardware.ok());
+  auto others = Game::Create(both->other, *hardware, game.options());
+  MG_CHECK(others.ok());
+  return *std::move(others);
+}
+
 std::shared_ptr<const PriorityGame> PriorityGameWith(const Game& game,
                                                      const PriorityGameOptions& options) {
   auto with = PriorityGame::Create(game.shared_program(), game.hardware(), options);

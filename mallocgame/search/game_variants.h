@@ -15,6 +15,9 @@ namespace mallocgame {
 // The same game with other options, which must be in their ranges.
 std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& options);
 
+// The same game at the other prices of its program (Program::both); null: there are none.
+std::shared_ptr<const Game> GameAtOtherPrices(const Game& game);
+
 // The same game, showing so many candidates. A game that shows none stays as it is.
 std::shared_ptr<const Game> GameShowing(const Game& game, int candidates);
 

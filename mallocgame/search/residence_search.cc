@@ -25,7 +25,8 @@ std::shared_ptr<const Game> AskingAboutSmall(const Game& game) {
 }  // namespace
 
 ResidenceSearch::ResidenceSearch(const Game& game, const Plan& plan)
-    : game_(AskingAboutSmall(game)), tables_(*game_), repeats_(*game_), arrangement_(tables_),
+    : game_(AskingAboutSmall(game)), other_(GameAtOtherPrices(*game_)),
+      tables_(*game_, other_.get()), repeats_(*game_), arrangement_(tables_),
       position_of_(game_->tables().decisions.size()) {
   const GameTables& tables = game_->tables();
   std::vector<bool> preloaded(plan.residences.size());

@@ -32,6 +32,8 @@
 
 namespace mallocgame {
 
+// Where the program has two sets of prices, a latency in here is the value of both
+// (program/both_prices.h), and one schedule of the copies is played at both.
 class ResidenceSearch final : public Neighbourhood {
  public:
   // Starts with the residences of `plan`, which must be well formed, as far as the game allows
@@ -89,7 +91,8 @@ class ResidenceSearch final : public Neighbourhood {
   bool Imitate(Tick begin, Tick end, Tick shift);
   void PlaceRemembered(Arrangement& arrangement) const;
 
-  std::shared_ptr<const Game> game_;  // the caller's, with small buffers too
+  std::shared_ptr<const Game> game_;   // the caller's, with small buffers too
+  std::shared_ptr<const Game> other_;  // the same at the other prices; null: there are none
   ArrangementTables tables_;
   Repeats repeats_;
   Arrangement arrangement_;

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/search/anneal_plan.h"
-#include "mallocgame/simulator/simulate.h"
 
 namespace mallocgame {
 namespace {
@@ -20,8 +19,10 @@ constexpr double kLeastTrials = 32;
 absl::StatusOr<bool> KeepBetter(const Game& game, FoundPlan improved, absl::string_view how,
                                 SolveResult& result) {
   result.evaluations += improved.evaluations;
-  if (improved.latency_ps >= result.report.latency_ps) return false;
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), improved.plan));
+  if (improved.latency_ps >= ValueOf(game.program(), CostOf(result))) return false;
+  MG_ASSIGN_OR_RETURN(const PlanCost cost, CostOf(game, improved.plan));
+  result.report = cost.report;
+  result.others = cost.others;
   result.plan = std::move(improved.plan);
   result.play = {};
   const std::string suffix = absl::StrCat(", ", how);
@@ -48,7 +49,7 @@ absl::Status Pipeline::Anneal(const Game& game, double until, SolveResult& resul
   for (const SolveResult& other : others) plans.push_back(other.plan);
   MG_ASSIGN_OR_RETURN(FoundPlan annealed, AnnealPlan(game, plans, limits_.seed, used));
   evaluations_ += annealed.evaluations;
-  if (annealed.start > 0 && annealed.latency_ps < result.report.latency_ps)
+  if (annealed.start > 0 && annealed.latency_ps < ValueOf(game.program(), CostOf(result)))
     result.found_by = others[annealed.start - 1].found_by;
   return KeepBetter(game_, std::move(annealed), "annealed", result).status();
 }

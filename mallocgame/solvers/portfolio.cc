@@ -25,6 +25,7 @@ struct Member {
   uint64_t seed = 0;          // added to the caller's
   std::string game = "time";  // that the solver plays
   bool plays_first = false;   // annealed priority games, which may lead to a better start
+  bool at_others = false;     // plays at the other prices of the program
 };
 
 constexpr int kAnnealed = 2;  // annealed plans with a limit of evaluations
@@ -41,6 +42,12 @@ std::vector<Member> QuickMembers(const SolveProblem& problem, const SolveLimits&
       kStylesSeconds * static_cast<double>(problem.game->program().accesses().size());
   if (limits.seconds <= 0 || game_seconds < kMostOfStyles * limits.seconds)
     members.push_back({"styles", 0.02});
+  if (problem.game->program().both() == nullptr) return members;
+  const size_t own = members.size();
+  for (size_t i = 0; i < own; ++i) {
+    members.push_back(members[i]);
+    members.back().at_others = true;
+  }
   return members;
 }
 
@@ -74,14 +81,24 @@ absl::StatusOr<SolveResult> RunSolver(const SolveProblem& problem, const SolveLi
   own.seed = limits.seed + member.seed;
   own.progress = [&](double, int64_t latency_ps) { recorder.Found(latency_ps, member.solver); };
   SolveProblem played = problem;
-  played.game = GameNamed(member.game, *problem.game);
+  const Game& game = *problem.game;
+  const bool by_both = game.program().both() != nullptr;
+  if (by_both) own.progress = nullptr;  // They make the latency at one set of prices small.
+  played.game = GameNamed(member.game, member.at_others ? *GameAtOtherPrices(game) : game);
   MG_ASSIGN_OR_RETURN(SolveResult result, solve(member.solver, played, own));
-  recorder.Found(result.report.latency_ps, member.solver);
+  if (by_both) {
+    if (member.at_others) result.play = {};
+    result.plan.program_fingerprint = game.program().fingerprint();
+    MG_ASSIGN_OR_RETURN(const PlanCost cost, CostOf(game, result.plan));
+    result.report = cost.report;
+    result.others = cost.others;
+  }
+  recorder.Found(ValueOf(game.program(), CostOf(result)), member.solver);
   return result;
 }
 
-bool IsBetter(const Report& one, const Report& other) {
-  return LatencyWithPreloads(one) < LatencyWithPreloads(other);
+bool IsBetter(const Program& program, const SolveResult& one, const SolveResult& other) {
+  return ValueWithPreloads(program, CostOf(one)) < ValueWithPreloads(program, CostOf(other));
 }
 
 // Anneals the residences of these results, the best first.
@@ -107,27 +124,31 @@ absl::StatusOr<SolveResult> AnnealOn(const SolveProblem& problem, const SolveLim
     MG_ASSIGN_OR_RETURN(SolveResult played, RunSolver(problem, part, solve, player, recorder));
     pipeline.Count(played.evaluations);
     starts.push_back(std::move(played));
-    if (IsBetter(starts.back().report, starts[0].report)) std::swap(starts.back(), starts[0]);
+    if (IsBetter(problem.game->program(), starts.back(), starts[0]))
+      std::swap(starts.back(), starts[0]);
   }
   SolveResult best = std::move(starts[0]);
   MG_RETURN_IF_ERROR(pipeline.Anneal(*problem.game, 1, best, absl::MakeSpan(starts).subspan(1)));
-  recorder.Found(best.report.latency_ps, best.found_by);
+  recorder.Found(ValueOf(problem.game->program(), CostOf(best)), best.found_by);
   best.evaluations = pipeline.evaluations();
   return best;
 }
 
 // The fastest plan, but for preloads that save too little. None may be slower than `limit` (null:
 // there is none), warm or cold.
-SolveResult* Best(std::vector<absl::StatusOr<SolveResult>>& results, const Report* limit) {
-  const auto allowed = [limit](const Report& report) {
-    return limit == nullptr || (report.latency_ps <= limit->latency_ps &&
-                                report.latency_cold_ps <= limit->latency_cold_ps);
+SolveResult* Best(const Program& program, std::vector<absl::StatusOr<SolveResult>>& results,
+                  const SolveResult* limit) {
+  const auto is_faster = [](const Report& report, const Report& than) {
+    return report.latency_ps <= than.latency_ps && report.latency_cold_ps <= than.latency_cold_ps;
+  };
+  const auto allowed = [&](const SolveResult& result) {
+    return limit == nullptr || (is_faster(result.report, limit->report) &&
+                                (!limit->others || is_faster(*result.others, *limit->others)));
   };
   SolveResult* best = nullptr;
   for (auto& result : results) {
     if (!result.ok()) continue;
-    const Report& report = result->report;
-    if (allowed(report) && (best == nullptr || IsBetter(report, best->report))) best = &*result;
+    if (allowed(*result) && (best == nullptr || IsBetter(program, *result, *best))) best = &*result;
   }
   return best;
 }
@@ -145,7 +166,8 @@ absl::StatusOr<SolveResult> RunMembers(const SolveProblem& problem, const SolveL
   // Without XLA's own plan nobody knows how fast a plan has to be.
   const bool has_limit = members[0].solver == kXlaAssigned;
   if (has_limit) MG_RETURN_IF_ERROR(results[0].status());
-  const auto best_of = [&] { return Best(results, has_limit ? &results[0]->report : nullptr); };
+  const Program& program = problem.game->program();
+  const auto best_of = [&] { return Best(program, results, has_limit ? &*results[0] : nullptr); };
   if (SolveResult* const first = best_of()) {
     std::vector<SolveResult> starts = {*first};
     for (const auto& result : results) {
@@ -174,7 +196,7 @@ absl::StatusOr<SolveResult> RunMembers(const SolveProblem& problem, const SolveL
   SolveResult answer = std::move(*best);
   answer.failures = std::move(failures);
   answer.status = SolveStatus::kStopped;
-  recorder.Finish(answer);
+  recorder.Finish(answer, ValueOf(program, CostOf(answer)));
   return answer;
 }
 

@@ -47,12 +47,12 @@ class Recorder {
   int64_t best_ps() const { return best_ps_; }
   const std::vector<Improvement>& curve() const { return curve_; }
 
-  // Gives a result its evaluations and its curve, which ends with the result's own latency: less
-  // was found only for what came to nothing.
-  void Finish(SolveResult& result) const {
+  // Gives a result its evaluations and its curve, which ends with the result's own latency, or
+  // value (search/plan_cost.h): less was found only for what came to nothing.
+  void Finish(SolveResult& result) const { Finish(result, result.report.latency_ps); }
+  void Finish(SolveResult& result, int64_t latency_ps) const {
     result.evaluations = evaluations();
     result.curve = curve_;
-    const int64_t latency_ps = result.report.latency_ps;
     while (!result.curve.empty() && result.curve.back().latency_ps < latency_ps)
       result.curve.pop_back();
     if (result.curve.empty() || result.curve.back().latency_ps != latency_ps)

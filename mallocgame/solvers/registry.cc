@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "mallocgame/base/deadline.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/search/plan_cost.h"
 #include "mallocgame/solvers/planning/planners.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/portfolio.h"
@@ -79,6 +81,7 @@ template <class Solver>
 absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Solver& solver,
                                      const SolveProblem& problem, const SolveLimits& limits) {
   if (!Takes(solver, problem.game->options().game())) return Refused(name, solver, problem);
+  MG_RETURN_IF_ERROR(CheckOtherPrices(problem.game->program(), problem.game->hardware()));
   const Deadline clock;  // never passes
   absl::StatusOr<SolveResult> result = solver.solve(problem, limits);
   if (result.ok() && result->found_by.empty()) {

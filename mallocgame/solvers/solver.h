@@ -16,6 +16,7 @@
 #include "mallocgame/game/game.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/search/intent.h"
+#include "mallocgame/search/plan_cost.h"
 #include "mallocgame/simulator/report.h"
 
 namespace mallocgame {
@@ -70,6 +71,7 @@ struct SolveResult {
   // Else empty: the order of the game's program.
   std::vector<Tick> order;
   Report report;
+  std::optional<Report> others;  // at the other prices of the program, where solvers go by both
   SolveStatus status = SolveStatus::kHeuristic;
   std::optional<int64_t> bound_ps;  // proven: no play of the game is faster
   Play play;
@@ -102,9 +104,8 @@ struct NamedSolver {
   std::vector<std::string> games = {"time"};
 };
 
-// The latency in picoseconds, and 0.5 % of what preloads cost the first run: of two plans solvers
-// prefer the one with less, so that a preload must save so much in every run.
-double LatencyWithPreloads(const Report& report);
+// What solvers make small (search/plan_cost.h).
+inline PlanCost CostOf(const SolveResult& result) { return {result.report, result.others}; }
 
 // `plan` as a result, judged by Simulate: one evaluation, nothing proven. InvalidArgument if the
 // plan is not valid.

@@ -9,6 +9,7 @@
 #include "mallocgame/game/time/time_game.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/search/anneal_plan.h"
+#include "mallocgame/search/plan_cost.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/bounds.h"
 #include "mallocgame/solvers/registry.h"
@@ -96,6 +97,63 @@ TEST_CASE("whatever moves are made, the plan is valid and costs what the search 
   CHECK(seen.replaced > 20);
   CHECK(seen.kept > 100);
   CHECK(seen.in_loops > 100);
+}
+
+// The same program, which has other prices too, of a slower copy channel.
+std::shared_ptr<const Program> WithOtherPrices(const Program& program, Rng& rng) {
+  ProgramData data = program.data();
+  for (CostPool& pool : data.cost.pools) {
+    for (CostRow& row : pool.rows) row.cycles = row.cycles * (1 + rng.Below(6)) / 3;
+  }
+  return Program::WithBoth(program, {.other = *Program::Create(std::move(data)),
+                                     .law = {.main_share = 0.6, .copy_latency_ps = 2},
+                                     .own_reference_ps = 3,
+                                     .other_reference_ps = 2,
+                                     .lean = 0.1 * rng.Below(3) - 0.1});
+}
+
+TEST_CASE("by two sets of prices the value is that of what Simulate says at each") {
+  Rng rng(4);
+  int64_t differ = 0, better = 0;
+  for (int n = 0; n < 200; ++n) {
+    const auto program =
+        WithOtherPrices(*RandomProgram(rng, {.instructions = 8 + static_cast<int>(rng.Below(30)),
+                                             .loops = static_cast<int>(rng.Below(3)),
+                                             .branches = static_cast<int>(rng.Below(2))}),
+                        rng);
+    Hardware hardware = TestHardware(6 + rng.Below(12), 1);
+    hardware.max_outstanding_prefetches = 1 + static_cast<int32_t>(rng.Below(4));
+    const auto game = *Game::Create(program, hardware, AnySize());
+    const Plan start = PlanLikeXla(*game, Deadline()).plan;
+    ResidenceSearch search(*game, start);
+    for (int round = 0; round < 6 && !search.empty(); ++round) {
+      for (int trial = 0; trial < 12; ++trial) {
+        search.Propose(rng);
+        const int64_t most = search.latency_ps() + rng.Below(200);
+        if (rng.Below(3) != 0 && search.Try(most))
+          search.Accept();
+        else
+          search.Reject();
+      }
+      search.Remember();
+      const Plan plan = search.Remembered();
+      const PlanCost cost = *CostOf(*game, plan);
+      INFO("program " << n << ", round " << round);
+      REQUIRE(Validate(*program, game->hardware(), plan).ok());
+      REQUIRE(ValueOf(*program, cost) == search.latency_ps());
+      differ += cost.others->stall_ps != cost.report.stall_ps;
+    }
+    const auto progress = [](int64_t evaluations) {
+      return static_cast<double>(evaluations) / 400;
+    };
+    const FoundPlan found = *AnnealPlan(*game, {&start, 1}, 7, progress);
+    const int64_t before = ValueOf(*program, *CostOf(*game, start));
+    REQUIRE(found.latency_ps == ValueOf(*program, *CostOf(*game, found.plan)));
+    REQUIRE(found.latency_ps <= before);
+    better += found.latency_ps < before;
+  }
+  CHECK(differ > 100);
+  CHECK(better > 50);
 }
 
 TEST_CASE("what is remembered comes back, whatever was tried and accepted since") {

@@ -1,10 +1,17 @@
 """The two sets of prices that a plan is judged by: the compiler's, and calibrated ones."""
 
 from mallocgame import _arguments
-from mallocgame._core import Hardware, PriceLaw, Program, calibrated
+from mallocgame._core import Hardware, PriceLaw, Program, at_both_prices, calibrated
 from mallocgame.errors import InvalidInputError
 
-__all__ = ["PriceLaw", "calibrated", "calibrated_if_possible", "error_sentence", "priced"]
+__all__ = [
+    "PriceLaw",
+    "at_both_prices",
+    "calibrated",
+    "calibrated_if_possible",
+    "error_sentence",
+    "priced",
+]
 
 PRICES = ("compiler", "calibrated")
 _CALIBRATED = "calibrated"  # the cost_model of such a program

@@ -34,7 +34,6 @@ Arrangement::Arrangement(const ArrangementTables& tables)
 }
 
 void Arrangement::Clear() {
-  const GameTables& tables = tables_->tables;
   placed_.clear();
   stamps_.clear();
   versions_.clear();
@@ -45,20 +44,19 @@ void Arrangement::Clear() {
   std::fill(served_by_.begin(), served_by_.end(), -1);
   std::fill(placements_.begin(), placements_.end(), 0);
   for (size_t t = 0; t < idle_.size(); ++t) {
-    idle_[t] = tables.PriceAt(tables_->game.cost_model(), static_cast<Tick>(t), 0).idle_ps;
+    idle_[t] = tables_->PriceAt(static_cast<Tick>(t), 0).idle_ps;
   }
-  compute_ps_ = tables_->game.all_main_ps();
+  compute_ps_ = {tables_->game.all_main_ps(),
+                 tables_->other_game == nullptr ? 0 : tables_->other_game->all_main_ps()};
   preloads_ = 0;
 }
 
 void Arrangement::SetPlacement(Tick tick, uint64_t placement) {
-  const GameTables& tables = tables_->tables;
-  const CostModel& cost_model = tables_->game.cost_model();
-  const int64_t before = tables.PriceAt(cost_model, tick, placements_[tick]).time_ps;
-  const TimeAndIdle after = tables.PriceAt(cost_model, tick, placement);
+  const Times before = tables_->PriceAt(tick, placements_[tick]).time_ps;
+  const ArrangementTables::TimesAndIdle after = tables_->PriceAt(tick, placement);
   placements_[tick] = placement;
   idle_[tick] = after.idle_ps;
-  compute_ps_ += (after.time_ps - before) * tables.instructions[tick].trips;
+  compute_ps_ += (after.time_ps - before) * tables_->tables.instructions[tick].trips;
 }
 
 void Arrangement::Serve(int32_t r, bool fast) {

@@ -71,10 +71,12 @@ class Arrangement {
   // For each decision the residence that serves it, as an index into placed(); -1: main memory.
   absl::Span<const int32_t> served_by() const { return served_by_; }
   int preloads() const { return preloads_; }
-  // The time of all instructions without stalls.
-  int64_t compute_ps() const { return compute_ps_; }
+  // The time of all instructions without stalls; as one number, where two sets of prices count.
+  int64_t compute_ps() const { return tables_->Value(compute_ps_); }
+  const Times& compute_times() const { return compute_ps_; }
   // The time that the instruction at `tick` leaves to copies in one pass.
-  int64_t idle_ps(Tick tick) const { return idle_[tick]; }
+  int64_t idle_ps(Tick tick) const { return idle_[tick].own; }
+  const Times& idle_times(Tick tick) const { return idle_[tick]; }
   // The bytes that are reserved at `tick`.
   int64_t TakenBytes(Tick tick) const;
   int64_t size(const PlannedResidence& planned) const {
@@ -96,9 +98,9 @@ class Arrangement {
   std::vector<uint64_t> stamps_, versions_;
   std::vector<int32_t> served_by_;
   std::vector<uint64_t> placements_;
-  std::vector<int64_t> idle_;
+  std::vector<Times> idle_;
   PlacedBoxes boxes_;  // of placed_, by index
-  int64_t compute_ps_ = 0;
+  Times compute_ps_;
   int preloads_ = 0;
   std::vector<Step> steps_;
   std::vector<int32_t> holes_;  // the latest one last

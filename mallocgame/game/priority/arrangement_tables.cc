@@ -4,9 +4,9 @@
 
 namespace mallocgame {
 
-ArrangementTables::ArrangementTables(const Game& of)
-    : game(of), program(of.program()), tables(of.tables()), may_be_fast(tables.decisions.size(), 1),
-      replaceable(program.ticks(), 0) {
+ArrangementTables::ArrangementTables(const Game& of, const Game* others)
+    : game(of), other_game(others), program(of.program()), tables(of.tables()),
+      may_be_fast(tables.decisions.size(), 1), replaceable(program.ticks(), 0) {
   FindScopes();
   first.assign(tables.buffers.size() + 1, 0);
   for (const Decision& d : tables.decisions) ++first[d.buffer + 1];
@@ -134,10 +134,13 @@ Tick ArrangementTables::EarliestFetch(const PlannedResidence& planned) const {
 }
 
 Tick ArrangementTables::LatestFetch(const PlannedResidence& planned) const {
-  const std::vector<int64_t>& idle = tables.fast_idle_before;
-  const int64_t copy_ps = tables.buffers[planned.buffer].copy_ps;
   Tick latest = planned.need;
-  while (latest > planned.earliest_fetch && idle[planned.need] - idle[latest] < copy_ps) --latest;
+  for (const Game* const priced : {&game, other_game}) {
+    if (priced == nullptr) continue;
+    const std::vector<int64_t>& idle = priced->tables().fast_idle_before;
+    const int64_t copy_ps = priced->tables().buffers[planned.buffer].copy_ps;
+    while (latest > planned.earliest_fetch && idle[planned.need] - idle[latest] < copy_ps) --latest;
+  }
   return latest;
 }
 

@@ -43,7 +43,9 @@ struct PlannedResidence {
 
 // What arrangements of one game look up.
 struct ArrangementTables {
-  explicit ArrangementTables(const Game& of);
+  // `others`: the same game at the other prices, by which stalls and latencies count too
+  // (program/both_prices.h); null: they don't.
+  explicit ArrangementTables(const Game& of, const Game* others = nullptr);
 
   absl::Span<const int32_t> decisions_of(int32_t buffer) const {
     return absl::MakeConstSpan(by_buffer).subspan(first[buffer], first[buffer + 1] - first[buffer]);
@@ -55,8 +57,30 @@ struct ArrangementTables {
   std::optional<PlannedResidence> Plan(int32_t buffer, int32_t first_position,
                                        int32_t last_position, bool preload) const;
   bool CanBePreloaded(int32_t buffer) const;
+  // The times at the own prices, and at the others if they count.
+  Times CopyPs(int64_t bytes) const {
+    return {game.hardware().CopyPs(bytes),
+            other_game == nullptr ? 0 : other_game->hardware().CopyPs(bytes)};
+  }
+  struct TimesAndIdle {
+    Times time_ps, idle_ps;
+  };
+  TimesAndIdle PriceAt(Tick tick, uint64_t placement) const {
+    const TimeAndIdle own = tables.PriceAt(game.cost_model(), tick, placement);
+    if (other_game == nullptr) return {{own.time_ps}, {own.idle_ps}};
+    const TimeAndIdle other =
+        other_game->tables().PriceAt(other_game->cost_model(), tick, placement);
+    return {{own.time_ps, other.time_ps}, {own.idle_ps, other.idle_ps}};
+  }
+  // The one number that they count as: the own latency, or BothPrices::Value.
+  int64_t Value(const Times& latency) const {
+    if (other_game == nullptr) return latency.own;
+    return static_cast<int64_t>(program.both()->Value(static_cast<double>(latency.own),
+                                                      static_cast<double>(latency.other)));
+  }
 
   const Game& game;
+  const Game* other_game;
   const Program& program;
   const GameTables& tables;
   // The decisions of buffer b, as indices into GameTables::decisions, are by_buffer[first[b],

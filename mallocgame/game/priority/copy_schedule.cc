@@ -29,11 +29,11 @@ int64_t CopySchedule::Try(const Arrangement& arrangement, int64_t most) {
   if (transfers_.begun_anew()) {
     const Tick ticks = tables_->program.ticks();
     states_.assign(ticks / kStateTicks + 1, {});
-    stall_of_.assign(ticks + 1, 0);
-    stall_of_block_.assign(ticks / kStateTicks + 1, 0);
-    stall_ = 0;
+    stall_of_.assign(ticks + 1, {});
+    stall_of_block_.assign(ticks / kStateTicks + 1, {});
+    stall_ = {};
     idle_of_.resize(ticks);
-    for (Tick t = 0; t < ticks; ++t) idle_of_[t] = arrangement.idle_ps(t);
+    for (Tick t = 0; t < ticks; ++t) idle_of_[t] = arrangement.idle_times(t);
     moved_.clear();
     pin_turns_.assign(tables_->tables.fetched_pins.size(), 0);
     services_.clear();
@@ -41,14 +41,22 @@ int64_t CopySchedule::Try(const Arrangement& arrangement, int64_t most) {
   is_kept_ = false;
   FindChanges();
   savings_.resize(changes_.size() + 1);
-  savings_.back() = 0;
+  savings_.back() = {};
   for (size_t i = changes_.size(); i-- > 0;)
     savings_[i] = savings_[i + 1] + StallsSoon(changes_[i].begin);
   for (next_change_ = 0; next_change_ < changes_.size();) {
-    if ((stall_ > most_ && stall_ - savings_[next_change_] > most_) || !PlayFrom(next_change_))
-      break;
+    if (IsTooMuch(savings_[next_change_]) || !PlayFrom(next_change_)) break;
   }
-  return stall_;
+  return ValueOf(stall_);
+}
+
+int64_t CopySchedule::ValueOf(const Times& stall) const {
+  return tables_->Value(arrangement_->compute_times() + stall) - arrangement_->compute_ps();
+}
+
+// Whether the stalls are too much, even with so much less of them.
+bool CopySchedule::IsTooMuch(const Times& savings) const {
+  return ValueOf(stall_) > most_ && ValueOf(stall_ - savings) > most_;
 }
 
 void CopySchedule::Keep() {
@@ -79,9 +87,9 @@ void CopySchedule::TakeBack() {
 
 void CopySchedule::FindChanges() {
   changes_.clear();
-  for (const Tick tick : transfers_.moved()) moved_.emplace_back(tick, 0);
+  for (const Tick tick : transfers_.moved()) moved_.emplace_back(tick, Times{});
   std::erase_if(moved_, [this](auto& moved) {
-    moved.second = arrangement_->idle_ps(moved.first);
+    moved.second = arrangement_->idle_times(moved.first);
     return moved.second == idle_of_[moved.first];
   });
   for (const auto& [tick, idle] : moved_) changes_.push_back({tick, tick + 1, -1});
@@ -119,15 +127,14 @@ void CopySchedule::KeepState(Tick tick) {
 }
 
 // The stalls that a change which has begun, or goes on, at this tick may save.
-int64_t CopySchedule::StallsSoon(Tick tick) const {
+Times CopySchedule::StallsSoon(Tick tick) const {
   const auto begin = stall_of_block_.begin() + tick / kStateTicks;
   return std::accumulate(
-      begin, begin + std::min<std::ptrdiff_t>(kSoonBlocks, stall_of_block_.end() - begin),
-      int64_t{0});
+      begin, begin + std::min<std::ptrdiff_t>(kSoonBlocks, stall_of_block_.end() - begin), Times{});
 }
 
-void CopySchedule::SetStall(Tick tick, int64_t stall) {
-  const int64_t more = stall - stall_of_[tick];
+void CopySchedule::SetStall(Tick tick, const Times& stall) {
+  const Times more = stall - stall_of_[tick];
   stall_ += more;
   stall_of_[tick] = stall;
   stall_of_block_[tick / kStateTicks] += more;
@@ -157,7 +164,7 @@ bool CopySchedule::PlayFrom(size_t first_change) {
       }
       if (IsAsBefore(t)) return true;
       KeepState(t);
-      if (stall_ > most_ && stall_ - StallsSoon(t) - savings_[next_change_] > most_) return false;
+      if (IsTooMuch(StallsSoon(t) + savings_[next_change_])) return false;
     }
     PlayTick(t);
   }
@@ -175,7 +182,7 @@ bool CopySchedule::IsAsBefore(Tick t) const {
 
 void CopySchedule::PlayTick(Tick t) {
   turn_ = 0;
-  int64_t stall = 0;
+  Times stall;
   const bool inside = t < tables_->program.ticks();
   // A copy window ends where its segment ends. In a loop every pass waits there.
   const bool starts = tables_->tables.starts_segment[t] != 0;
@@ -221,9 +228,9 @@ void CopySchedule::PlayTick(Tick t) {
 
 // Copies that fill pins at this tick come behind all that the channel has, for which the program
 // waits; returns how long. Their own time is part of the program's.
-int64_t CopySchedule::FillPins(Tick t) {
+Times CopySchedule::FillPins(Tick t) {
   const GameTables& tables = tables_->tables;
-  int64_t stall = 0;
+  Times stall;
   for (size_t k = tables.FirstFetched(t); k < pin_turns_.size() && tables.FetchedAt(k) == t; ++k) {
     while (!queue_.empty()) stall += ServeFront(t);
     Outstanding();
@@ -259,7 +266,7 @@ void CopySchedule::SetReady(int32_t id) {
 
 // Serves the transfer at the front of the queue, which is done at tick `done`; returns the time
 // that this takes.
-int64_t CopySchedule::ServeFront(Tick done) {
+Times CopySchedule::ServeFront(Tick done) {
   const Queued front = queue_.front();
   queue_.pop_front();
   Service served = services_[front.transfer];
@@ -290,15 +297,20 @@ bool CopySchedule::Outstanding() {
 }
 
 void CopySchedule::ServeIdle(Tick t) {
-  int64_t left = arrangement_->idle_ps(t);
-  while (left > 0) {
-    if (queue_.empty() && !IssueNext(t)) return;
-    if (queue_.front().left_ps > left) {
-      queue_.front().left_ps -= left;
-      return;
+  Times left = arrangement_->idle_times(t);
+  // In the order of the queue, whose front one of the channels may have served already.
+  const auto serve = [this](int64_t Times::* of, int64_t& left_ps) {
+    for (auto next = queue_.begin(); left_ps > 0 && next != queue_.end(); ++next) {
+      const int64_t served_ps = std::min(next->left_ps.*of, left_ps);
+      next->left_ps.*of -= served_ps;
+      left_ps -= served_ps;
     }
-    left -= ServeFront(t + 1);
-  }
+  };
+  do {
+    serve(&Times::own, left.own);
+    serve(&Times::other, left.other);
+    while (!queue_.empty() && queue_.front().left_ps == Times{}) ServeFront(t + 1);
+  } while ((left.own > 0 || left.other > 0) && IssueNext(t));
 }
 
 // Begins the transfer that is needed first of those that can begin.

@@ -23,8 +23,9 @@ namespace mallocgame {
 class CopySchedule {
  public:
   // Schedules the copies of an arrangement and returns the time of all stalls: compute_ps() plus
-  // that is the latency of the plan under Simulate. It takes the less time the less differs from
-  // the arrangement before.
+  // that is the latency of the plan under Simulate, or the value of its latencies where two sets of
+  // prices count: then there is one channel for each, and a copy is done when both have served it.
+  // It takes the less time the less differs from the arrangement before.
   int64_t Run(const Arrangement& arrangement);
   // The same for an arrangement that may be given up: the next call begins with what was kept last,
   // by Run or by Keep, at no cost. If the stalls seem to be more than `most` it may break off, and
@@ -37,7 +38,7 @@ class CopySchedule {
  private:
   struct Queued {
     int32_t transfer;
-    int64_t left_ps;
+    Times left_ps;
     bool operator==(const Queued&) const = default;
   };
   // The state of the channel before a tick. Transfers are in the order in which they are due.
@@ -62,7 +63,7 @@ class CopySchedule {
   // How a try found what it has changed.
   struct Journal {
     std::vector<std::pair<int32_t, Service>> services;
-    std::vector<std::pair<Tick, int64_t>> stalls;
+    std::vector<std::pair<Tick, Times>> stalls;
     std::vector<std::pair<size_t, int32_t>> pin_turns;
     std::vector<std::pair<size_t, State>> states;
     size_t num_states = 0;  // of `states`, whose other ones are there for their capacity
@@ -72,13 +73,15 @@ class CopySchedule {
   void FindChanges();
   void SetService(int32_t id, const Service& service);
   void KeepState(Tick tick);
-  int64_t StallsSoon(Tick tick) const;
-  void SetStall(Tick tick, int64_t stall);
+  Times StallsSoon(Tick tick) const;
+  void SetStall(Tick tick, const Times& stall);
+  int64_t ValueOf(const Times& stall) const;
+  bool IsTooMuch(const Times& savings) const;
   bool PlayFrom(size_t first_change);
   bool IsAsBefore(Tick tick) const;
-  int64_t FillPins(Tick t);
+  Times FillPins(Tick t);
   void PlayTick(Tick t);
-  int64_t ServeFront(Tick done);
+  Times ServeFront(Tick done);
   bool IsBegun(int32_t id) const;
   bool IsDone(int32_t id) const;
   bool CanBegin(int32_t id) const;
@@ -94,18 +97,18 @@ class CopySchedule {
   CopyTransfers transfers_;
   std::vector<Service> services_;  // by transfer
   std::vector<State> states_;      // by block of ticks, before its first one
-  std::vector<int64_t> stall_of_;  // by tick
-  std::vector<int64_t> stall_of_block_;
+  std::vector<Times> stall_of_;    // by tick
+  std::vector<Times> stall_of_block_;
   std::vector<int32_t> pin_turns_;  // of the copies that fill pins (GameTables::fetched_pins)
-  int64_t stall_ = 0;               // their sum
-  std::vector<int64_t> idle_of_;    // by tick: Arrangement::idle_ps of the kept schedule
+  Times stall_;                     // their sum
+  std::vector<Times> idle_of_;      // by tick: Arrangement::idle_times of the kept schedule
   // The ticks at which that is another in the schedule of a try, with what it is there.
-  std::vector<std::pair<Tick, int64_t>> moved_;
+  std::vector<std::pair<Tick, Times>> moved_;
   bool is_kept_ = true;
   Journal journal_;
   int64_t most_ = 0;
   std::vector<Change> changes_;
-  std::vector<int64_t> savings_;  // the most stalls that the changes from one on seem to save
+  std::vector<Times> savings_;  // the most stalls that the changes from one on seem to save
   // The play that is going on.
   uint64_t play_ = 0;
   Tick from_ = 0;               // its first tick

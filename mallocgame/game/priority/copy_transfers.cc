@@ -295,7 +295,7 @@ void CopyTransfers::AddEviction(int32_t id) {
                                   .eviction = true,
                                   .scope = planned.scope,
                                   .part_end = size_of(planned),
-                                  .service_ps = tables_->tables.buffers[planned.buffer].copy_ps,
+                                  .service_ps = tables_->CopyPs(size_of(planned)),
                                   .free_from = planned.written,
                                   .deadline = EvictionDeadline(planned)});
 }
@@ -372,7 +372,7 @@ void CopyTransfers::AddSlice(int32_t id, int64_t begin, int64_t end, Tick free_f
                        .scope = planned.scope,
                        .part_begin = begin - planned.offset,
                        .part_end = piece_end - planned.offset,
-                       .service_ps = tables_->game.hardware().CopyPs(piece_end - begin),
+                       .service_ps = tables_->CopyPs(piece_end - begin),
                        .free_from = free_from,
                        .deadline = planned.need,
                        .after = {SourceOf(planned), after}});

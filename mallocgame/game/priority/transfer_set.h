@@ -11,6 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
+#include "mallocgame/program/both_prices.h"
 
 namespace mallocgame {
 
@@ -20,7 +21,8 @@ struct Transfer {
   int32_t slice = 0;      // its number among those of the residence
   bool eviction = false;
   int32_t scope = 0;
-  int64_t part_begin = 0, part_end = 0, service_ps = 0;
+  int64_t part_begin = 0, part_end = 0;
+  Times service_ps = {};
   Tick free_from = 0;  // it can't begin before
   Tick deadline = 0;
   std::array<int32_t, 2> after = {-1, -1};  // evictions that must be done first; -1: none

@@ -5,12 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import mallocgame as mg
-from mallocgame import games, plots
+from mallocgame import calibration, games, plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import print_comparison, print_json
 from mallocgame._torch import AGENTS
-from mallocgame.errors import MallocGameError
+from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame.experiments import Table
 from mallocgame.experiments.plan_rows import Row, plan_row, reference
+from mallocgame.frontier import frontier
 
 
 def register(commands: parser.Commands) -> None:
@@ -37,6 +39,26 @@ def register(commands: parser.Commands) -> None:
         type=parser.count,
         metavar="N",
         help="with --order, the main memory that an order may need",
+    )
+    command.add_argument(
+        "--prices",
+        choices=("compiler", "both"),
+        default="compiler",
+        help="what the solver makes small: the latency at the compiler's prices, or at both sets, "
+        "the compiler's and calibrated ones, together (docs/both-prices.md)",
+    )
+    command.add_argument(
+        "--lean",
+        type=float,
+        metavar="X",
+        help="with --prices both, the share by which the plan may be slower by calibrated prices "
+        "for what it gains by the compiler's; below 0 the other way round (0)",
+    )
+    command.add_argument(
+        "--frontier",
+        action="store_true",
+        help="search at several leans, --seconds each, and print what each plan gains by either "
+        "set of prices",
     )
     command.add_argument(
         "-o", "--output", type=parser.output_file, metavar="PLAN", help="write the plan as JSON"
@@ -132,6 +154,12 @@ def _solve(options: argparse.Namespace) -> int:
     program, hardware = parser.problem_of(options)
     if options.plot is not None:
         plots.check()
+    if options.prices == "both" and not options.order:
+        program = calibration.at_both_prices(program, options.lean or 0.0)
+    elif options.lean is not None or options.prices == "both":
+        raise InvalidInputError("--lean needs --prices both, which --order does not go with")
+    if options.frontier:
+        return _frontier(options, program, hardware)
     with console.stopping() as stop, console.working(f"{options.solver} on {program.name}") as work:
 
         def higher(seconds: float, value_ps: float) -> None:
@@ -174,6 +202,44 @@ def _solve(options: argparse.Namespace) -> int:
         raise failure
     if not verdict.ok:
         return parser.CHECK_FAILED
+    return parser.INTERRUPTED if stop() else parser.OK
+
+
+def _frontier(options: argparse.Namespace, program: mg.Program, hardware: mg.Hardware) -> int:
+    with console.stopping() as stop, console.working(f"{options.solver} on {program.name}") as work:
+        points = frontier(
+            program,
+            options.solver,
+            options.seconds,
+            options.seed,
+            hardware,
+            tell=work.tell,
+            evaluations=options.evaluations,
+            stop=stop,
+        )
+    rows: list[Row] = [
+        {
+            "lean": point.lean,
+            "latency_ps": point.report.latency_ps,
+            "calibrated_ps": point.calibrated.latency_ps,
+            "speedup_vs_xla": point.speedup,
+            "speedup_calibrated_vs_xla": point.speedup_calibrated,
+        }
+        for point in points
+    ]
+    if options.json:
+        print_json({"program": program.name, "solver": options.solver, "frontier": rows})
+        return parser.INTERRUPTED if stop() else parser.OK
+    table = Table(("lean", "warm µs", "vs XLA", "calibrated µs", "vs XLA"))
+    for row in rows:
+        table.add(
+            f"{row['lean']:g}",
+            console.microseconds(row["latency_ps"]),
+            console.times(row["speedup_vs_xla"]),
+            console.microseconds(row["calibrated_ps"]),
+            console.times(row["speedup_calibrated_vs_xla"]),
+        )
+    console.print_made(table)
     return parser.INTERRUPTED if stop() else parser.OK
 
 

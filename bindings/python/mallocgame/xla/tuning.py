@@ -17,7 +17,7 @@ from mallocgame import _arguments
 from mallocgame._core import Game, Plan, Program, Report, simulate
 from mallocgame._solve import solve
 from mallocgame.bounds.bound import bound
-from mallocgame.calibration import calibrated_if_possible, priced
+from mallocgame.calibration import at_both_prices, calibrated_if_possible, priced
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import LEAST_PRICING, Capture, capture, shared
 from mallocgame.xla.claims import (
@@ -371,6 +371,9 @@ class _Search:
         self._fast_bytes = captured.program.hardware.fast_bytes
         self._best: Written | None = None  # faster than XLA's default
         self._by_both = by_both and calibrated_if_possible(captured.program) is not None
+        # A search for an order goes by one set of prices: both have their turn.
+        by_turns = ("compiler", "calibrated") if self._order else (BOTH,)
+        self._turns = by_turns if self._by_both else ("compiler",)
 
     def run(self, until: float) -> None:
         """Searches. until: time.monotonic() after which no plan is begun."""
@@ -386,22 +389,21 @@ class _Search:
         seconds, fruitless = _FIRST_SECONDS, 0
         while fruitless < _PATIENCE:
             before, was_right = self._best, True
-            # What is best by one set of prices may be slower by the other: both have their turn.
-            for calibrated in (False, True) if self._by_both else (False,):
+            for prices in self._turns:
                 left = until - time.monotonic()
                 if left < _LEAST_SECONDS:
                     return
                 given = min(seconds, max(_LEAST_SECONDS, _SHARE * left))
-                was_right = self._round(given, calibrated) and was_right
+                was_right = self._round(given, prices) and was_right
             if was_right and self._best is before:
                 fruitless += seconds == _MOST_SECONDS
                 seconds = min(2 * seconds, _MOST_SECONDS)
 
-    def _round(self, seconds: float, calibrated: bool) -> bool:
+    def _round(self, seconds: float, prices: str) -> bool:
         """Solves, writes and prices. Returns whether the plan is worth what was predicted."""
         program = self._emitter.capture.program
         hardware = program.hardware.replace(fast_bytes=self._fast_bytes)
-        at_prices = priced(program, "calibrated") if calibrated else program
+        at_prices = at_both_prices(program) if prices == BOTH else priced(program, prices)
         own = at_prices.hardware.replace(fast_bytes=self._fast_bytes)
         game = Game(at_prices, hardware=own, forbidden=sorted(self._forbidden))
         most = self._main_bytes if self._order else None
@@ -409,10 +411,9 @@ class _Search:
             game, _SOLVER, seconds=seconds, seed=self._seed, order=self._order, main_bytes=most
         )
         order = solved.order
-        played = at_prices if order is None else solved.game.program
-        predicted = cost_ps(simulate(played, solved.plan))
         ordered = program if order is None else program.reordered(order)
         plan = solved.plan.rebased_on(ordered)
+        predicted = self._costs(ordered, plan)
         self._seed += 1
         self.plans += 1
         try:
@@ -427,9 +428,16 @@ class _Search:
             f"plan {self.plans}: {written.report.latency_ps / 1e6:,.1f} µs, "
             f"{speedup(written.xla, written.report):.3f}x"
         )
-        known = written.calibrated
-        came_out = cost_ps(known.report) if calibrated and known is not None else written.cost_ps
-        return came_out <= predicted * (1 + _CLOSE)
+        came_out = self._costs(written.program, written.plan)
+        return all(
+            now <= before * (1 + _CLOSE) for now, before in zip(came_out, predicted, strict=True)
+        )
+
+    def _costs(self, program: Program, plan: Plan) -> list[float]:
+        """Returns what a plan of `program` costs by each set of prices that counts."""
+        made = calibrated_if_possible(program) if self._by_both else None
+        own = [cost_ps(simulate(program, plan))]
+        return own if made is None else [*own, cost_ps(simulate(made, plan.rebased_on(made)))]
 
     def _check_main_memory(self, written: Written) -> None:
         """PlanRefusedError: the order needs more main memory than XLA's. The next has less."""
