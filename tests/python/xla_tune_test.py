@@ -16,6 +16,7 @@ import mallocgame.xla as mgx
 from mallocgame._cli.xla_tune import _tuned_row
 from mallocgame.xla import captures, phases
 from mallocgame.xla.claims import cost_ps
+from mallocgame.xla.compiler_errors import CompilerDeadlineError
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
 pytestmark = pytest.mark.full
@@ -211,3 +212,15 @@ def test_each_stage_of_a_search_is_told(captured_loop, compiler):
     told = []
     mgx.tune_capture(captured_loop, 0.5, 0, compiler, told.append)
     assert {f"stage {n} of 3" for n in range(1, 4)} <= {line.partition(",")[0] for line in told}
+
+
+def test_a_time_that_is_over_in_the_capture_says_where(captured_loop):
+    """A user is told before how long it may take, and afterwards that it can be gone on with."""
+    told = []
+    with (
+        mgx.Compiler(captured_loop.target, cache=None) as fresh,
+        fresh.until(time.monotonic()),
+        pytest.raises(CompilerDeadlineError, match=r"stage 1 of 6.*the same again goes on"),
+    ):
+        mgx.capture_module(captured_loop.module, fresh.target, "loop", fresh, tell=told.append)
+    assert "the capture of 9 operations takes up to 10 s of one core" in told[0]

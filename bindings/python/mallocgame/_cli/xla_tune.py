@@ -20,9 +20,10 @@ from mallocgame._cli.xla_shared import (
 )
 from mallocgame.errors import InvalidInputError
 from mallocgame.experiments.plan_rows import Row
-from mallocgame.xla.captures import LEAST_PRICING, is_capture
+from mallocgame.xla.captures import is_capture
 from mallocgame.xla.dumps import TunedModule, tune_dumps
-from mallocgame.xla.tuning import BOTH, PRICES, Tuned, tune_capture
+from mallocgame.xla.plan_search import BOTH, PRICES
+from mallocgame.xla.tuning import CAPTURING, Tuned, last_moment, tune_capture
 
 
 def register(actions: parser.Commands) -> None:
@@ -67,9 +68,12 @@ def _tune(options: argparse.Namespace) -> int:
             "-o; found one program"
         )
     begin = time.monotonic()
-    with console.working(f"tuning {options.source}") as work, open_compiler(options) as compiler:
-        pricing = max(LEAST_PRICING, options.seconds)
-        captured = capture_source(options, compiler, work.tell, pricing)
+    with (
+        console.working(f"tuning {options.source}") as work,
+        open_compiler(options) as compiler,
+        compiler.until(last_moment(begin, options.seconds)),
+    ):
+        captured = capture_source(options, compiler, work.tell, CAPTURING * options.seconds)
         capture_seconds = time.monotonic() - begin
         tuned = tune_capture(
             captured,

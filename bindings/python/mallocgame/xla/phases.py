@@ -55,16 +55,16 @@ class Stages:
         self._tell = tell
         self._count = count
         self._number = 0
-        self._name = ""
+        self.name = ""
 
     def begin(self, name: str, expected: str = "") -> None:
         """Begins the next stage. expected: what is known before of its length."""
         self._number += 1
-        self._name = f"stage {self._number} of {self._count}, {name}"
-        self._tell(f"{self._name}; {expected}" if expected else self._name)
+        self.name = f"stage {self._number} of {self._count}, {name}"
+        self._tell(f"{self.name}; {expected}" if expected else self.name)
 
     def __call__(self, text: str) -> None:
-        self._tell(f"{self._name}: {text}")
+        self._tell(f"{self.name}: {text}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,182 @@
+"""The loop of `tune`: a plan is solved, written and priced, and solved again with what was learnt.
+
+The compiler's own prices decide. A plan that prediction called fast, and that its prices don't, is
+one more lesson, and the next plan knows it.
+"""
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallocgame._core import Game, Plan, Program, simulate
+from mallocgame._solve import solve
+from mallocgame.calibration import at_both_prices, calibrated_if_possible, priced
+from mallocgame.xla.claims import cost_ps, is_faster, speedup
+from mallocgame.xla.compiler_errors import CompilerEndedError, CompilerError, CompilerRefusedError
+from mallocgame.xla.compiler_messages import CAPACITY, MAIN_MEMORY
+from mallocgame.xla.emitting import Emitter, PlanRefusedError, Tell, Written
+from mallocgame.xla.phases import Stages
+
+BOTH, COMPILER = PRICES = ("both", "compiler")  # by which a plan has to be faster
+
+_SOLVER = "portfolio"
+_FIRST_SECONDS, _MOST_SECONDS = 1.0, 20.0  # for one plan
+_EXPLORING = 0.3  # of the time, for prices of single instructions, at most
+_SHARE = 0.25  # of the time that is left, for one plan
+_LEAST_SECONDS = 0.2  # A solver that has less finds nothing.
+_CLOSE = 1e-3  # A prediction that is off by less needs no other plan of the same length.
+_PATIENCE = 3  # rounds of the longest plans without a better one, until a search ends
+
+
+def at_fault(error: CompilerError, program: Program, plan: Plan) -> NDArray[np.intp]:
+    """Returns the accesses that a refused plan of `program` serves from fast memory, at fault.
+
+    They are those that the refusal names, and all of the instructions that it names.
+    """
+    named = set(error.instructions)
+    of_named = np.array([name in named for name in program.instruction_names], dtype=bool)
+    found = of_named[program.accesses["tick"]]
+    found[list(error.accesses)] = True
+    return np.flatnonzero(found & (plan.served_by >= 0))
+
+
+class PlanSearch:
+    """Solves for one plan after another, each with the prices of those before."""
+
+    def __init__(
+        self, emitter: Emitter, seed: int, tell: Tell, stages: Stages, by_both: bool, order: bool
+    ) -> None:
+        captured = emitter.capture
+        self.plans = 0
+        self.refused: list[str] = []
+        self._emitter = emitter
+        self._seed = seed
+        self._tell = tell
+        self._stages = stages
+        self._order = order and captured.program.free_pairs > 0
+        # Orders count as if everything lay in main memory. What a plan has in fast memory needs
+        # none there, so an order that needs more by that may fit: the written plan tells.
+        self._own_main_bytes = captured.program.main_memory["total_bytes"]
+        self._main_bytes = self._own_main_bytes + captured.program.hardware.fast_bytes
+        self._forbidden: set[int] = set()
+        self._fast_bytes = captured.program.hardware.fast_bytes
+        self._best: Written | None = None  # faster than XLA's default
+        self._by_both = by_both and calibrated_if_possible(captured.program) is not None
+        # A search for an order goes by one set of prices: both have their turn.
+        by_turns = ("compiler", "calibrated") if self._order else (BOTH,)
+        self._turns = by_turns if self._by_both else ("compiler",)
+
+    def run(self, until: float) -> None:
+        """Searches. until: time.monotonic() after which no plan is begun."""
+        begin = time.monotonic()
+        self._stages.begin("how much fast memory plans may take")
+        self._fast_bytes = self._emitter.fast_bytes()
+        left = max(0.0, begin + _EXPLORING * (until - begin) - time.monotonic())
+        self._stages.begin("prices of other placements", f"at most {left:.0f} s")
+        priced = self._emitter.explore(begin + _EXPLORING * (until - begin))
+        self._tell(f"{priced} placements of single instructions priced")
+        left = max(0.0, until - time.monotonic())
+        self._stages.begin("plans", f"at most {left:.0f} s")
+        seconds, fruitless = _FIRST_SECONDS, 0
+        while fruitless < _PATIENCE:
+            before, was_right = self._best, True
+            for prices in self._turns:
+                left = until - time.monotonic()
+                if left < _LEAST_SECONDS:
+                    return
+                given = min(seconds, max(_LEAST_SECONDS, _SHARE * left))
+                was_right = self._round(given, prices) and was_right
+            if was_right and self._best is before:
+                fruitless += seconds == _MOST_SECONDS
+                seconds = min(2 * seconds, _MOST_SECONDS)
+
+    def _round(self, seconds: float, prices: str) -> bool:
+        """Solves, writes and prices. Returns whether the plan is worth what was predicted."""
+        program = self._emitter.capture.program
+        hardware = program.hardware.replace(fast_bytes=self._fast_bytes)
+        at_prices = at_both_prices(program) if prices == BOTH else priced(program, prices)
+        own = at_prices.hardware.replace(fast_bytes=self._fast_bytes)
+        game = Game(at_prices, hardware=own, forbidden=sorted(self._forbidden))
+        most = self._main_bytes if self._order else None
+        solved = solve(
+            game, _SOLVER, seconds=seconds, seed=self._seed, order=self._order, main_bytes=most
+        )
+        order = solved.order
+        ordered = program if order is None else program.reordered(order)
+        plan = solved.plan.rebased_on(ordered)
+        predicted = self._costs(ordered, plan)
+        self._seed += 1
+        self.plans += 1
+        try:
+            written = self._emitter.write(plan, hardware, order)
+            if ordered.fingerprint != program.fingerprint:
+                self._check_main_memory(written)
+            self._take(written)
+        except (PlanRefusedError, CompilerRefusedError, CompilerEndedError) as error:
+            self._learn(error, ordered, plan, order)
+            return False
+        self._tell(
+            f"plan {self.plans}: {written.report.latency_ps / 1e6:,.1f} µs, "
+            f"{speedup(written.xla, written.report):.3f}x"
+        )
+        came_out = self._costs(written.program, written.plan)
+        return all(
+            now <= before * (1 + _CLOSE) for now, before in zip(came_out, predicted, strict=True)
+        )
+
+    def _costs(self, program: Program, plan: Plan) -> list[float]:
+        """Returns what a plan of `program` costs by each set of prices that counts."""
+        made = calibrated_if_possible(program) if self._by_both else None
+        own = [cost_ps(simulate(program, plan))]
+        return own if made is None else [*own, cost_ps(simulate(made, plan.rebased_on(made)))]
+
+    def _check_main_memory(self, written: Written) -> None:
+        """PlanRefusedError: the order needs more main memory than XLA's. The next has less."""
+        needed, limit = self._emitter.main_bytes(written), self._emitter.main_bytes()
+        if needed > limit:
+            counted = written.program.main_memory["total_bytes"]
+            self._main_bytes = max(self._own_main_bytes, counted - (needed - limit))
+            raise PlanRefusedError(
+                f"{written.program.name}: the order of instructions needs {needed} bytes of main "
+                f"memory, allowed are the {limit} of XLA's order"
+            ).about(MAIN_MEMORY, exceeded_bytes=needed - limit)
+
+    def _take(self, written: Written) -> None:
+        """Links a plan that is better than the best. CompilerRefusedError."""
+        best = self.best_at_known_prices()
+        if self._gain(written) > (1.0 if best is None else self._gain(best)):
+            self._best = self._emitter.link(written)
+
+    def best_at_known_prices(self) -> Written | None:
+        """Returns the best plan; None: by all that is known now there is none.
+
+        XLA's default, too, gets prices while the search learns, where the capture had no time.
+        """
+        best = None if self._best is None else self._emitter.priced(self._best)
+        return best if best is not None and self._gain(best) > 1.0 else None
+
+    def _gain(self, written: Written) -> float:
+        """Returns the gain by the prices by which it is the least; 1: by some it is no faster."""
+        pairs = [(written.xla, written.report)]
+        if self._by_both and written.calibrated is not None:
+            pairs.append((written.calibrated.xla, written.calibrated.report))
+        if not all(is_faster(*pair) for pair in pairs):
+            return 1.0
+        return min(cost_ps(xla) / max(1, cost_ps(now)) for xla, now in pairs)
+
+    def _learn(
+        self, error: CompilerError, program: Program, plan: Plan, order: NDArray[np.int32] | None
+    ) -> None:
+        """Keeps what was refused of a plan of `program` out of the next plans."""
+        self._tell(str(error))
+        self.refused.append(str(error))
+        if error.rule == CAPACITY:
+            self._fast_bytes -= error.exceeded_bytes
+            return
+        accesses = at_fault(error, program, plan)
+        if order is not None:  # The same slot of the instruction at XLA's order.
+            own = self._emitter.capture.program.instructions["first_access"]
+            at = program.accesses["tick"][accesses]
+            accesses = own[order[at]] + accesses - program.instructions["first_access"][at]
+        self._forbidden.update(accesses.tolist())
