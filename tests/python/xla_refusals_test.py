@@ -14,7 +14,7 @@ pytestmark = pytest.mark.full
 mgx = pytest.importorskip("mallocgame.xla")
 
 from mallocgame.xla.compiler_messages import ROUNDING_BYTES, read_last_words, read_refusal
-from mallocgame.xla.plan_search import at_fault
+from mallocgame.xla.mending import at_fault
 
 SAMPLES = json.loads((pathlib.Path(__file__).parent / "compiler_messages.json").read_text())
 

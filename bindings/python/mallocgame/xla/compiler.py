@@ -156,11 +156,10 @@ class Compiler:
         """
         outputs = self.kept_phase(phase, programs, options) if kept else None
         if outputs is None:
-            options = self.target.options | (options or {})
-            outputs = self._run_phase(phase, programs, options)
+            outputs = self._run_phase(phase, programs, self.target.options | (options or {}))
             self._own.phases[phase] += 1
             if kept:
-                self._answers.keep_programs(phase, programs, options, outputs)
+                self.keep_phase(phase, programs, outputs, options)
         return outputs
 
     def kept_phase(
@@ -168,6 +167,17 @@ class Compiler:
     ) -> list[bytes] | None:
         """Returns the answer that the cache has for run_phase(); None: it has none."""
         return self._answers.programs(phase, programs, self.target.options | (options or {}))
+
+    def keep_phase(
+        self,
+        phase: str,
+        programs: Sequence[bytes],
+        outputs: Sequence[bytes],
+        options: dict[str, str] | None = None,
+    ) -> None:
+        """Keeps what kept_phase() returns: of a phase, or of another question by its name."""
+        options = self.target.options | (options or {})
+        self._answers.keep_programs(phase, programs, options, outputs)
 
     def _run_phase(
         self, phase: str, programs: Sequence[bytes], options: dict[str, str]

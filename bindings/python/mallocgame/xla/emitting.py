@@ -8,6 +8,7 @@ proven to be the compiler's own by its hash.
 import dataclasses
 import itertools
 import time
+from collections.abc import Mapping
 from typing import NoReturn
 
 from mallocgame._core import (
@@ -29,6 +30,7 @@ from mallocgame.xla.compiler import Compiler
 from mallocgame.xla.compiler_errors import CompilerEndedError, CompilerError, CompilerRefusedError
 from mallocgame.xla.compiler_messages import CAPACITY, ROUNDING_BYTES
 from mallocgame.xla.exploring import moved, placements_of
+from mallocgame.xla.mending import beyond_ends, ends_at
 from mallocgame.xla.modules import main_memory_bytes
 from mallocgame.xla.partial_programs import PartialProgram
 from mallocgame.xla.phases import Crew, Lowered, Phases, Scheduled, Tell, quiet
@@ -36,6 +38,7 @@ from mallocgame.xla.prices import Placement, placement_of, prices_of
 
 _VMEM = 1  # the memory space that fusions reserve parts of
 _ALIGNMENT = 4096  # bytes
+_CHIP_BYTES = "the fast memory of the chip"  # an answer that is kept
 _BATCH = 4  # isolated modules for each compiler, between looks at the clock
 
 
@@ -87,6 +90,10 @@ class Emitter:
         # As scheduled, with everything in main memory.
         self._scheduled = self._crew.first.schedule(capture.check_can_compile())
         self._calls = self._crew.first.lower(self._scheduled, kept=True).calls
+        self._scoped: dict[str, int] = {}  # what instructions of XLA's own plan take
+        self._limit = 0  # bytes of fast memory that the chip has; 0: nobody knows
+        # By instruction: where what lies in fast memory has to end while it runs, as far as known.
+        self.ends: dict[str, int] = {}
         self._lowered = self._own_code(compiler)
 
     def __reduce__(self) -> NoReturn:
@@ -130,10 +137,33 @@ class Emitter:
         isolated = self._lower_isolated(lowered, placed)
         prices = prices_of(lowered, isolated, placed, hardware.fast_memory_space)
         self.capture = self.capture.with_prices(prices)
+        self._check_ends(program, plan, lowered, isolated)
         report = simulate(program, plan)
         code = tuple(isolated.values())
         written = Written(plan, program, scheduled, lowered, code, report, self.xla, order)
         return self.priced(written)
+
+    def _check_ends(
+        self, program: Program, plan: Plan, lowered: Lowered, isolated: Mapping[str, Lowered]
+    ) -> None:
+        """PlanRefusedError: the plan lies where an instruction takes fast memory for itself.
+
+        Phase 3 would refuse it. What instructions take is what phase 2b says of their placements.
+        """
+        if not self._limit:
+            return
+        for name, called in lowered.calls.items():
+            if called in isolated:
+                self.ends[name] = self._limit - isolated[called].scoped_bytes
+        ticks, beyond = beyond_ends(program, plan, self.ends)
+        if not len(ticks):
+            return
+        names, most = program.instruction_names, int(beyond.max())
+        first = names[ticks[int(beyond.argmax())]]
+        raise PlanRefusedError(
+            f"{program.name}: fast memory is exceeded by {most} bytes at '{first}', and at "
+            f"{len(ticks) - 1} other instructions, with what they take for themselves"
+        ).about(CAPACITY, [names[tick] for tick in ticks], exceeded_bytes=most)
 
     @property
     def xla(self) -> Report:
@@ -225,6 +255,19 @@ class Emitter:
         target, plan = self.capture.target, self.capture.xla_plan
         if target.fast_mib is not None or target.hardware.fast_memory_space != _VMEM:
             return target.hardware.fast_bytes
+        capacity = self._limit = self._chip_bytes()
+        if self._limit and any(self._scoped.values()):
+            # While each instruction of XLA's plan runs, so much is taken above its end.
+            ends = ends_at(self.capture.program, plan)
+            last = int(ends.max(initial=0))
+            names = self.capture.program.instruction_names
+            above = max(
+                self._scoped.get(name, 0) - (last - int(end))
+                for name, end in zip(names, ends, strict=True)
+            )
+            capacity -= max(0, above)
+            known = (capacity - ROUNDING_BYTES) // _ALIGNMENT * _ALIGNMENT
+            return max(target.hardware.fast_bytes, known)
         capacity = target.hardware.fast_bytes
         for beyond in (1 << 40, None):  # The first says how much the chip has.
             end = capacity - ROUNDING_BYTES if beyond is None else beyond
@@ -239,6 +282,22 @@ class Emitter:
                 break
         known = (capacity - ROUNDING_BYTES) // _ALIGNMENT * _ALIGNMENT
         return max(target.hardware.fast_bytes, known)
+
+    def _chip_bytes(self) -> int:
+        """Returns the fast memory of the chip, as a refusal says it; 0: none does."""
+        compiler, asked = self._crew.first.compiler, [self.capture.check_can_compile().encode()]
+        kept = compiler.kept_phase(_CHIP_BYTES, asked)
+        if kept is not None:
+            return int(kept[0])
+        limit = 0
+        try:
+            self.write(*self._moved(self.capture.xla_plan, 1 << 40))
+        except CompilerRefusedError as error:
+            limit = error.limit_bytes if error.rule == CAPACITY else 0
+        except (PlanRefusedError, CompilerEndedError):
+            pass
+        compiler.keep_phase(_CHIP_BYTES, asked, [str(limit).encode()])
+        return limit
 
     def _moved(self, plan: Plan, end: int) -> tuple[Plan, Hardware]:
         """Returns a plan with its last byte before `end`, and hardware that has as much."""
@@ -257,7 +316,13 @@ class Emitter:
         if kept is None:
             return {}
         assigned, made = kept
-        sites = _sites(phases.lower(assigned, kept=True))
+        lowered = phases.lower(assigned, kept=True)
+        self._scoped = {
+            name: made[called].scoped_bytes
+            for name, called in lowered.calls.items()
+            if called in made
+        }
+        sites = _sites(lowered)
         placed = PlacedModule(assigned.module, assigned.assignment)
         return {
             _key(called, placed.placement(sites[called])): code

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import os
 import queue
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -38,6 +39,10 @@ _MODULE, _ASSIGNMENT, _ENVIRONMENT, _ORIGINAL, _EXECUTABLE = (
 )
 _ISOLATED = "isolated_hlo."
 _SECONDS_BETWEEN_WORDS = 2.0  # about what the compilers are at
+# In the backend configs of the metadata.
+_SCOPED = re.compile(
+    rb'"used_scoped_memory_configs":\[{"memory_space":"1","offset":"\d+","size":"(\d+)"'
+)
 _CODE, _METADATA = "isa_program_proto", "compiler_metadata"
 
 Key = TypeVar("Key")
@@ -111,12 +116,14 @@ class Lowered:
 
     outputs: what phase 3 takes. hashes: of the instructions whose code it holds. calls: of those
     instructions whose code it calls, by their names. cycles: what it estimates, by instruction.
+    scoped_bytes: of fast memory that an instruction takes for itself, at most.
     """
 
     outputs: tuple[bytes, ...]
     hashes: frozenset[str]
     calls: Mapping[str, str]
     cycles: Mapping[str, int]
+    scoped_bytes: int = 0
 
     @classmethod
     def of(cls, outputs: Sequence[bytes]) -> "Lowered":
@@ -124,6 +131,7 @@ class Lowered:
         hashes: set[str] = set()
         calls: dict[str, str] = {}
         cycles: dict[str, int] = {}
+        scoped = 0
         for part in map(PartialProgram.from_bytes, outputs):
             if part.format == _CODE:
                 own, called = read_lowered_program(part.program)
@@ -131,7 +139,9 @@ class Lowered:
                 calls |= called
             elif part.format == _METADATA:
                 cycles |= read_estimated_cycles(part.program)
-        return cls(tuple(outputs), frozenset(hashes), calls, cycles)
+                sizes = map(int, _SCOPED.findall(part.program))
+                scoped = max(scoped, max(sizes, default=0))
+        return cls(tuple(outputs), frozenset(hashes), calls, cycles, scoped)
 
 
 class Phases:

@@ -9,13 +9,14 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from mallocgame._core import Game, Plan, Program, simulate
+from mallocgame._core import Game, Hardware, Plan, Program, simulate
 from mallocgame._solve import solve
 from mallocgame.calibration import at_both_prices, calibrated_if_possible, priced
 from mallocgame.xla.claims import cost_ps, is_faster, speedup
 from mallocgame.xla.compiler_errors import CompilerEndedError, CompilerError, CompilerRefusedError
 from mallocgame.xla.compiler_messages import CAPACITY, MAIN_MEMORY
 from mallocgame.xla.emitting import Emitter, PlanRefusedError, Tell, Written
+from mallocgame.xla.mending import at_fault, ends_at, mended
 from mallocgame.xla.phases import Stages
 
 BOTH, COMPILER = PRICES = ("both", "compiler")  # by which a plan has to be faster
@@ -26,19 +27,8 @@ _EXPLORING = 0.3  # of the time, for prices of single instructions, at most
 _SHARE = 0.25  # of the time that is left, for one plan
 _LEAST_SECONDS = 0.2  # A solver that has less finds nothing.
 _CLOSE = 1e-3  # A prediction that is off by less needs no other plan of the same length.
+_MOST_MENDS = 3  # of one plan that is refused again
 _PATIENCE = 3  # rounds of the longest plans without a better one, until a search ends
-
-
-def at_fault(error: CompilerError, program: Program, plan: Plan) -> NDArray[np.intp]:
-    """Returns the accesses that a refused plan of `program` serves from fast memory, at fault.
-
-    They are those that the refusal names, and all of the instructions that it names.
-    """
-    named = set(error.instructions)
-    of_named = np.array([name in named for name in program.instruction_names], dtype=bool)
-    found = of_named[program.accesses["tick"]]
-    found[list(error.accesses)] = True
-    return np.flatnonzero(found & (plan.served_by >= 0))
 
 
 class PlanSearch:
@@ -108,22 +98,44 @@ class PlanSearch:
         predicted = self._costs(ordered, plan)
         self._seed += 1
         self.plans += 1
-        try:
-            written = self._emitter.write(plan, hardware, order)
-            if ordered.fingerprint != program.fingerprint:
-                self._check_main_memory(written)
-            self._take(written)
-        except (PlanRefusedError, CompilerRefusedError, CompilerEndedError) as error:
-            self._learn(error, ordered, plan, order)
+        reorders = ordered.fingerprint != program.fingerprint
+        found = self._carried_out(plan, hardware, order, reorders)
+        if found is None:
             return False
+        written, is_mended = found
         self._tell(
             f"plan {self.plans}: {written.report.latency_ps / 1e6:,.1f} µs, "
             f"{speedup(written.xla, written.report):.3f}x"
         )
         came_out = self._costs(written.program, written.plan)
-        return all(
+        return not is_mended and all(
             now <= before * (1 + _CLOSE) for now, before in zip(came_out, predicted, strict=True)
         )
+
+    def _carried_out(
+        self, plan: Plan, hardware: Hardware, order: NDArray[np.int32] | None, reorders: bool
+    ) -> tuple[Written, bool] | None:
+        """Has a plan written, priced and, if it is the best, linked.
+
+        Returns it, and whether it was refused first and has been mended; None: it can't be.
+        """
+        for mends in range(_MOST_MENDS + 1):
+            own = self._emitter.capture.program
+            program = own if order is None else own.reordered(order)
+            plan = plan.rebased_on(program)
+            try:
+                written = self._emitter.write(plan, hardware, order)
+                if reorders:
+                    self._check_main_memory(written)
+                self._take(written)
+                return written, mends > 0
+            except (PlanRefusedError, CompilerRefusedError, CompilerEndedError) as error:
+                self._learn(error, program, plan, order)
+                repaired = mended(error, program, plan, hardware, self._emitter.ends)
+                if repaired is None:
+                    break
+                plan = repaired
+        return None
 
     def _costs(self, program: Program, plan: Plan) -> list[float]:
         """Returns what a plan of `program` costs by each set of prices that counts."""
@@ -172,7 +184,9 @@ class PlanSearch:
         self._tell(str(error))
         self.refused.append(str(error))
         if error.rule == CAPACITY:
-            self._fast_bytes -= error.exceeded_bytes
+            foreseen = not isinstance(error, CompilerRefusedError)
+            if not foreseen and not self._learn_ends(error, program, plan):
+                self._fast_bytes -= error.exceeded_bytes
             return
         accesses = at_fault(error, program, plan)
         if order is not None:  # The same slot of the instruction at XLA's order.
@@ -180,3 +194,15 @@ class PlanSearch:
             at = program.accesses["tick"][accesses]
             accesses = own[order[at]] + accesses - program.instructions["first_access"][at]
         self._forbidden.update(accesses.tolist())
+
+    def _learn_ends(self, error: CompilerError, program: Program, plan: Plan) -> bool:
+        """Keeps where plans have to end while the instructions that a refusal names run.
+
+        Returns whether it names any of the program's.
+        """
+        ends, named = ends_at(program, plan), set(error.instructions)
+        for tick, name in enumerate(program.instruction_names):
+            if name in named:
+                self._emitter.ends[name] = int(ends[tick]) - error.exceeded_bytes
+                named.discard(name)
+        return len(named) < len(set(error.instructions))
