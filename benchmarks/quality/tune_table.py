@@ -2,7 +2,7 @@
 
 The programs are those of a suite; the contended ones if nothing is given.
 
-    python benchmarks/quality/tune_table.py FOLDER [--suite contended|cloud|sharded|unseen]
+    python benchmarks/quality/tune_table.py FOLDER [--suite contended|cloud|sharded|large|unseen]
         [--seconds 60] [--prices both|compiler] [--order] [--jobs 1 | --ray ADDRESS] [--no-cache]
         [PROGRAM...]
 
@@ -22,6 +22,7 @@ import functools
 import json
 import math
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -61,7 +62,7 @@ def answer_of(*arguments: str) -> dict:
     return answer
 
 
-Suite = Literal["contended", "core", "cloud", "sharded", "all", "unseen"]
+Suite = Literal["contended", "core", "cloud", "sharded", "large", "all", "unseen"]
 
 
 def names_of(chosen: str) -> list[str]:
@@ -159,6 +160,24 @@ def gains(rows: dict[str, dict]) -> ex.Table:
     return table
 
 
+def stages(rows: dict[str, dict]) -> ex.Table:
+    """How many seconds each stage took, of the capture and of the search."""
+    names = list(dict.fromkeys(stage for row in rows.values() for stage in _stages_of(row)))
+    table = ex.Table(["program", *names])
+    for name, row in rows.items():
+        spent = _stages_of(row)
+        table.add(f"`{name}`", *(f"{spent[n]:.0f}" if n in spent else "–" for n in names))
+    return table
+
+
+def _stages_of(row: dict) -> dict[str, float]:
+    # The names of stages have numbers of instructions in them.
+    return {
+        re.sub(r"\d+ instructions", "instructions", name.removeprefix("stage ")): seconds
+        for name, seconds in row.get("stage_seconds", {}).items()
+    }
+
+
 def summary(rows: dict[str, dict]) -> Iterator[tuple[str, float]]:
     """Yields means of all rows, as (text, number)."""
     for key, (_, how) in SPEEDUPS.items():
@@ -209,7 +228,7 @@ def main(
     for name, plan in rows_of(lambda: model.run(solve, known, settings=how)).items():
         rows[name]["model"] = plan
     compared = {name: row for name, row in rows.items() if row["speedup"] is not None}
-    for table in (reached(compared), gains(compared)):
+    for table in (reached(compared), gains(compared), stages(compared)):
         if table.rows:
             print(table, end="\n\n")
     for text, number in summary(compared) if compared else ():

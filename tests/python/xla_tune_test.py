@@ -210,8 +210,12 @@ def test_each_stage_of_a_capture_is_told(captured_loop, compiler, monkeypatch, s
 
 def test_each_stage_of_a_search_is_told(captured_loop, compiler):
     told = []
-    mgx.tune_capture(captured_loop, 0.5, 0, compiler, told.append)
+    clock, begin = phases.StageClock(told.append), time.monotonic()
+    mgx.tune_capture(captured_loop, 0.5, 0, compiler, clock)
     assert {f"stage {n} of 3" for n in range(1, 4)} <= {line.partition(",")[0] for line in told}
+    seconds = clock.seconds()
+    assert [name.partition(",")[0] for name in seconds] == [f"stage {n} of 3" for n in range(1, 4)]
+    assert 0.5 <= sum(seconds.values()) <= time.monotonic() - begin
 
 
 def test_a_time_that_is_over_in_the_capture_says_where(captured_loop):

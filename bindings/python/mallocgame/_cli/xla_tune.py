@@ -22,6 +22,7 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.experiments.plan_rows import Row
 from mallocgame.xla.captures import is_capture
 from mallocgame.xla.dumps import TunedModule, tune_dumps
+from mallocgame.xla.phases import StageClock
 from mallocgame.xla.plan_search import BOTH, PRICES
 from mallocgame.xla.tuning import CAPTURING, Tuned, last_moment, tune_capture
 
@@ -73,20 +74,26 @@ def _tune(options: argparse.Namespace) -> int:
         open_compiler(options) as compiler,
         compiler.until(last_moment(begin, options.seconds)),
     ):
-        captured = capture_source(options, compiler, work.tell, CAPTURING * options.seconds)
+        tell = StageClock(work.tell)
+        captured = capture_source(options, compiler, tell, CAPTURING * options.seconds)
         capture_seconds = time.monotonic() - begin
         tuned = tune_capture(
             captured,
             max(0.0, options.seconds - capture_seconds),
             options.seed,
             compiler,
-            work.tell,
+            tell,
             options.output,
             options.jobs,
             options.prices,
             options.order,
         )
-    row = _tuned_row(tuned) | {"seed": options.seed, "capture_seconds": round(capture_seconds, 3)}
+        stage_seconds = tell.seconds()
+    row = _tuned_row(tuned) | {
+        "seed": options.seed,
+        "capture_seconds": round(capture_seconds, 3),
+        "stage_seconds": stage_seconds,
+    }
     status = parser.INTERRUPTED if tuned.interrupted else parser.OK
     if options.json:
         print_json(row)

@@ -11,6 +11,7 @@ import functools
 import os
 import queue
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -39,6 +40,7 @@ _MODULE, _ASSIGNMENT, _ENVIRONMENT, _ORIGINAL, _EXECUTABLE = (
 )
 _ISOLATED = "isolated_hlo."
 _SECONDS_BETWEEN_WORDS = 2.0  # about what the compilers are at
+_STAGE = re.compile(r"(stage \d+ of \d+, [^;:]*)")
 # In the backend configs of the metadata.
 _SCOPED = re.compile(
     rb'"used_scoped_memory_configs":\[{"memory_space":"1","offset":"\d+","size":"(\d+)"'
@@ -70,6 +72,28 @@ class Stages:
 
     def __call__(self, text: str) -> None:
         self._tell(f"{self.name}: {text}")
+
+
+class StageClock:
+    """A Tell that passes on what Stages say, and knows how long each stage took."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._begun: list[tuple[str, float]] = []
+
+    def __call__(self, text: str) -> None:
+        name = _STAGE.match(text)
+        if name and (not self._begun or self._begun[-1][0] != name[1]):
+            self._begun.append((name[1], time.monotonic()))
+        self._tell(text)
+
+    def seconds(self) -> dict[str, float]:
+        """Returns the seconds of each stage so far, by its name."""
+        ends = [*(begin for _, begin in self._begun[1:]), time.monotonic()]
+        return {
+            name: round(end - begin, 3)
+            for (name, begin), end in zip(self._begun, ends, strict=True)
+        }
 
 
 @dataclasses.dataclass(frozen=True)
