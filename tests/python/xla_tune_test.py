@@ -215,7 +215,7 @@ def test_each_stage_of_a_search_is_told(captured_loop, compiler):
     assert {f"stage {n} of 3" for n in range(1, 4)} <= {line.partition(",")[0] for line in told}
     seconds = clock.seconds()
     assert [name.partition(",")[0] for name in seconds] == [f"stage {n} of 3" for n in range(1, 4)]
-    assert 0.5 <= sum(seconds.values()) <= time.monotonic() - begin
+    assert 0 < sum(seconds.values()) <= time.monotonic() - begin
 
 
 def test_a_time_that_is_over_in_the_capture_says_where(captured_loop):

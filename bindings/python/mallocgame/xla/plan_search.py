@@ -62,24 +62,38 @@ class PlanSearch:
         begin = time.monotonic()
         self._stages.begin("how much fast memory plans may take")
         self._fast_bytes = self._emitter.fast_bytes()
-        left = max(0.0, begin + _EXPLORING * (until - begin) - time.monotonic())
-        self._stages.begin("prices of other placements", f"at most {left:.0f} s")
-        priced = self._emitter.explore(begin + _EXPLORING * (until - begin))
+        explored = begin + _EXPLORING * (until - begin)
+        left = max(0.0, explored - time.monotonic())
+        self._stages.begin("a first plan, then prices of other placements", f"about {left:.0f} s")
+        # What it needs tells more than any other price, and it may be better already.
+        self._rounds(_FIRST_SECONDS, until)
+        priced = self._emitter.explore(explored)
         self._tell(f"{priced} placements of single instructions priced")
         left = max(0.0, until - time.monotonic())
         self._stages.begin("plans", f"at most {left:.0f} s")
         seconds, fruitless = _FIRST_SECONDS, 0
         while fruitless < _PATIENCE:
-            before, was_right = self._best, True
-            for prices in self._turns:
-                left = until - time.monotonic()
-                if left < _LEAST_SECONDS:
-                    return
-                given = min(seconds, max(_LEAST_SECONDS, _SHARE * left))
-                was_right = self._round(given, prices) and was_right
+            before = self._best
+            was_right = self._rounds(seconds, until)
+            if was_right is None:
+                return
             if was_right and self._best is before:
                 fruitless += seconds == _MOST_SECONDS
                 seconds = min(2 * seconds, _MOST_SECONDS)
+
+    def _rounds(self, seconds: float, until: float) -> bool | None:
+        """Has a plan by each of the turns. Returns whether all are worth what was predicted.
+
+        None: there is no time for one.
+        """
+        was_right = True
+        for prices in self._turns:
+            left = until - time.monotonic()
+            if left < _LEAST_SECONDS:
+                return None
+            given = min(seconds, max(_LEAST_SECONDS, _SHARE * left))
+            was_right = self._round(given, prices) and was_right
+        return was_right
 
     def _round(self, seconds: float, prices: str) -> bool:
         """Solves, writes and prices. Returns whether the plan is worth what was predicted."""
