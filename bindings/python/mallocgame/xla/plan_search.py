@@ -27,6 +27,7 @@ _EXPLORING = 0.3  # of the time, for prices of single instructions, at most
 _SHARE = 0.25  # of the time that is left, for one plan
 _LEAST_SECONDS = 0.2  # A solver that has less finds nothing.
 _CLOSE = 1e-3  # A prediction that is off by less needs no other plan of the same length.
+_FEW = 8  # Instructions around which plans are mended; with more of them plans have less memory.
 _MOST_MENDS = 3  # of one plan that is refused again
 _PATIENCE = 3  # rounds of the longest plans without a better one, until a search ends
 
@@ -145,8 +146,10 @@ class PlanSearch:
                 return written, mends > 0
             except (PlanRefusedError, CompilerRefusedError, CompilerEndedError) as error:
                 self._learn(error, program, plan, order)
+                # With little at fault the rest is worth a look; else a search with less memory is.
+                few = error.rule != CAPACITY or len(error.instructions) <= _FEW
                 repaired = mended(error, program, plan, hardware, self._emitter.ends)
-                if repaired is None:
+                if repaired is None or not few:
                     break
                 plan = repaired
         return None
@@ -199,7 +202,8 @@ class PlanSearch:
         self.refused.append(str(error))
         if error.rule == CAPACITY:
             foreseen = not isinstance(error, CompilerRefusedError)
-            if not foreseen and not self._learn_ends(error, program, plan):
+            named = foreseen or self._learn_ends(error, program, plan)
+            if not named or len(error.instructions) > _FEW:
                 self._fast_bytes -= error.exceeded_bytes
             return
         accesses = at_fault(error, program, plan)
