@@ -144,9 +144,11 @@ class EgrlAgent final : public Agent {
     std::vector<std::unique_ptr<Policy>> policies;
     std::vector<Member> members;
     Rng rng(seed);
+    Config placing = checkpoint_.config;
+    placing.penalty = false;  // maps are made to fit
     const auto context = [&](Rng& stream) {
-      return BreedingContext{checkpoint_.config, problem,          graph, nothing,
-                             critics.get(),      *policies.back(), stream};
+      return BreedingContext{placing,       problem,          graph, nothing,
+                             critics.get(), *policies.back(), stream};
     };
     for (const std::vector<float>& weights : networks_) {
       MG_RETURN_IF_ERROR(CheckWeights("a network", weights, Policy::NumWeights(config(), graph)));
@@ -167,7 +169,7 @@ class EgrlAgent final : public Agent {
       for (int sample = 0; sample < samples; ++sample) {
         PlacementMap map =
             Settled(DrawMap(members[i].probabilities, graph, stream), context(stream));
-        if (critics != nullptr) {
+        if (critics != nullptr && placing.redrawn > 0) {
           MG_ASSIGN_OR_RETURN(map, Climbed(map, kPlacingClimbs, context(stream)));
         }
         MG_RETURN_IF_ERROR(offer(map));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
 
 namespace mallocgame::egrl {
 namespace {
@@ -10,6 +11,7 @@ namespace {
 const training::SettingsTable<Config>& Table() {
   static const auto* const table = new training::SettingsTable<Config>(
       "egrl", {
+                  {"preset", &Config::preset},
                   {"population", &Config::population},
                   {"boltzmann_share", &Config::boltzmann_share},
                   {"elites", &Config::elites},
@@ -23,6 +25,7 @@ const training::SettingsTable<Config>& Table() {
                   {"candidates", &Config::candidates},
                   {"climbs", &Config::climbs},
                   {"refined", &Config::refined},
+                  {"penalty", &Config::penalty},
                   {"gradient", &Config::gradient},
                   {"rollouts", &Config::rollouts},
                   {"exploration", &Config::exploration},
@@ -49,6 +52,27 @@ const training::SettingsTable<Config>& Table() {
   return *table;
 }
 
+// Names of settings are those of the library; the numbers are recalled of the paper, or what is
+// left where a mechanism of the library's own is off.
+Config PaperConfig() {
+  Config config;
+  config.preset = "paper";
+  config.boltzmann_share = 0.2;
+  config.redrawn = 0;
+  config.attempts = config.candidates = 1;
+  config.screened = 0;
+  config.refined = 0;
+  config.penalty = true;
+  config.exploration = 0;
+  config.hidden = config.critic_hidden = 128;
+  config.depth = 4;
+  config.batch = config.warmup = 24;
+  config.updates = 1;
+  config.entropy = 0.05;
+  config.price_rate = 0;
+  return config;
+}
+
 }  // namespace
 
 std::vector<training::SettingText> Settings(const Config& config) {
@@ -56,7 +80,10 @@ std::vector<training::SettingText> Settings(const Config& config) {
 }
 
 absl::Status Set(Config& config, absl::string_view name, absl::string_view value) {
-  return Table().Set(config, name, value);
+  Config changed = config;
+  MG_RETURN_IF_ERROR(Table().Set(changed, name, value));
+  config = name != "preset" ? changed : changed.preset == "paper" ? PaperConfig() : Config();
+  return absl::OkStatus();
 }
 
 absl::Status Check(const Config& config) {
@@ -72,6 +99,10 @@ absl::Status Check(const Config& config) {
   if (population > 0 && elites >= population) {
     return refuse("settings elites and population: found ", elites, " and ", population,
                   ", allowed: fewer elites than members");
+  }
+  if (config.redrawn == 0 && config.refined > 0) {
+    return refuse("settings redrawn and refined: found 0 and ", config.refined.text(),
+                  ", allowed: refined 0, or a map that differs from the best one");
   }
   for (const auto& [name, width] :
        {std::pair<const char*, int>("hidden", config.hidden),

@@ -1,10 +1,10 @@
 // All settings of the EGRL agent, each with its default, its range and a sentence: the one list
-// that the command line, Python, the documentation and checkpoints use. The defaults are those of
-// the paper as far as they are remembered (not verified against the paper), but for the weight of
-// the entropy, which is 0.05 there; docs/egrl-method.md says what is ours.
+// that the command line, Python, the documentation and checkpoints use. docs/related-work.md says
+// where each mechanism comes from.
 #ifndef AGENTS_EGRL_CONFIG_H_
 #define AGENTS_EGRL_CONFIG_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +17,11 @@ struct Config {
   template <class T>
   using Setting = training::Setting<T>;
   static constexpr double kMany = 1e6;  // where the range has no natural end
+
+  Setting<std::string> preset = {
+      "strong", "strong|paper",
+      "Which agent learns: the strong one, or EGRL as published, as far as that is known; it sets "
+      "all others."};
 
   // The population. A generation grades its children, then the rollouts of the policy gradient,
   // then the refinements of the best map.
@@ -35,9 +40,10 @@ struct Config {
   Setting<double> mutation_noise = {
       0.1, 0, 100, "Standard deviation of the change of a mutated weight, relative to the weight."};
   Setting<double> redrawn = {
-      2, 0.01, kMany,
+      2, 0, kMany,
       "Number of tensors, roughly, in which the map of a Boltzmann child differs from that of its "
-      "parent, and a refined map from the best map."};
+      "parent, and a refined map from the best map; with 0 its priors and temperatures alone say "
+      "what it draws."};
   Setting<int> attempts = {
       4, 1, 1000,
       "Greatest number of mutants of a network that are made until one has a map that is not yet "
@@ -45,7 +51,7 @@ struct Config {
   Setting<double> screened = {
       0.5, 0, 1,
       "Share of the children, rollouts and refinements for which the critics choose among several "
-      "maps; 0 is what the paper does."};
+      "maps."};
   Setting<int> candidates = {
       32, 1, 4096,
       "Number of maps that the critics choose from for a chromosome, rollout or refinement; for a "
@@ -59,6 +65,12 @@ struct Config {
       0.25, 0, 0.9,
       "Share of the population's maps that are refinements of the best one, of which the "
       "compilers' are the first; with 0 nothing is known of the compilers' maps."};
+
+  // What a map earns.
+  Setting<bool> penalty = {
+      false,
+      "Whether a map that doesn't fit earns minus the share of the bytes that have to move, and "
+      "critics learn rewards; with 0 it is made to fit, and they learn latencies."};
 
   // The policy gradient.
   Setting<bool> gradient = {true,
@@ -92,8 +104,7 @@ struct Config {
   Setting<double> critic_learning_rate = {1e-3, 0, 10, "Learning rate of the critics."};
   Setting<double> reward_scale = {
       5, 1e-6, kMany, "Factor by which rewards are multiplied before the critics learn them."};
-  Setting<double> entropy = {
-      0.5, 0, 1000, "Weight of the actor's mean entropy in its loss (alpha in the paper)."};
+  Setting<double> entropy = {0.5, 0, 1000, "Weight of the actor's mean entropy in its loss."};
   Setting<double> price_rate = {
       0.05, 0, 1000, "Learning rate of the prices that the actor pays for what it overfills."};
   Setting<double> action_noise = {
@@ -107,7 +118,8 @@ struct Config {
 // All settings with the values of `config`.
 std::vector<training::SettingText> Settings(const Config& config);
 
-// Sets one setting by name from its text. InvalidArgument names what was found and what is allowed.
+// Sets one setting by name from its text; the preset, which sets all others, has to come first.
+// InvalidArgument names what was found and what is allowed.
 absl::Status Set(Config& config, absl::string_view name, absl::string_view value);
 
 // InvalidArgument for settings that do not go together.

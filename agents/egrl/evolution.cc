@@ -285,21 +285,24 @@ absl::StatusOr<std::vector<Evolution::GradedMap>> Evolution::Grade(
 void Evolution::Take(const std::vector<PlannedMap>& planned, std::vector<GradedMap> graded,
                      Progress& progress) {
   std::vector<Member> children, guests;
-  Tally rollouts, refined, fresh;
+  Tally rollouts, refined, fresh, penalised;
   for (size_t i = 0; i < graded.size(); ++i) {
     const Source source = planned[i].source;
     const PlacementOutcome& outcome = graded[i].outcome;
     Member& member = graded[i].member;
     if (best_.Offer(member.map, outcome)) ++contributions_.Of(source, member);
     fresh.Add(!replay_.Holds(member.map));
-    replay_.Add(member.map, -static_cast<double>(outcome.latency_ps) /
-                                static_cast<double>(problem_.baseline_ps()));
+    penalised.Add(outcome.reward < 0);
+    const double over =
+        static_cast<double>(outcome.latency_ps) / static_cast<double>(problem_.baseline_ps());
+    replay_.Add(member.map, config_.penalty ? outcome.reward : -over);
     if (source == Source::kGradient) rollouts.Add(outcome.reward);
     if (source == Source::kRefining) refined.Add(outcome.reward);
     (source == Source::kPopulation ? children : guests).push_back(std::move(member));
   }
   population_.Admit(std::move(children), std::move(guests));
   progress.fresh = fresh.mean();
+  progress.penalised = penalised.mean();
   progress.gradient_mean = rollouts.mean();
   progress.gradient_max = rollouts.max();
   progress.refined_mean = refined.mean();

@@ -1,6 +1,6 @@
 // Soft actor-critic for an episode of one step, on one or more placement problems with the same
-// networks. Two critics learn the latencies of maps over their baseline, and the actor learns the
-// map that the critics like. No step follows from which to bootstrap, so there are no target
+// networks. Two critics learn the values of maps, and the actor learns the map that the critics
+// like. No step follows from which to bootstrap, so there are no target
 // networks and no discount. The actor pays for what its map fills of each level beyond the
 // capacity: prices rise where it overfills a level, and fall where it doesn't. Torch stays behind
 // this header.
@@ -29,7 +29,8 @@ struct Losses {
   double actor_gradient = 0;  // norm of the actor's gradient before clipping
 };
 
-// The value of a map is minus its latency over the baseline's. One thread at a time may use a
+// The value of a map is minus its latency over the baseline's, or with Config::penalty its reward.
+// One thread at a time may use a
 // learner. It is deterministic: the same calls give the same bytes.
 class Learner {
  public:

@@ -31,13 +31,14 @@ absl::StatusOr<size_t> BestExpected(const std::vector<uint8_t>& maps,
 }
 
 // Makes the genes lean towards the map, so that a draw differs from it in about config.redrawn of
-// the decisions that place something.
+// the decisions that place something; unless that is 0.
 void Lean(const BreedingContext& context, const PlacementMap& map, Boltzmann& genes) {
+  if (context.config.redrawn == 0) return;
   genes.LeanTowards(
       map, context.config.redrawn * static_cast<double>(map.size()) / context.graph.decisions);
 }
 
-// A Boltzmann chromosome with a map drawn from its genes. It then leans towards the map, so that
+// A Boltzmann chromosome with a map drawn from its genes. It may then lean towards the map, so that
 // its next draws look around it.
 absl::StatusOr<Member> Drawn(Boltzmann genes, const BreedingContext& context) {
   Member member;
@@ -97,7 +98,8 @@ absl::StatusOr<Member> BredNetwork(const Member& one, const Member* other,
 }  // namespace
 
 PlacementMap Settled(PlacementMap map, const BreedingContext& context) {
-  if (context.problem.game() == nullptr) map = *context.problem.Rectify(map);
+  if (context.problem.game() == nullptr && !context.config.penalty)
+    map = *context.problem.Rectify(map);
   const std::vector<uint8_t> open = OpenDecisions(context.graph, map);
   for (size_t i = 0; i < map.size(); ++i) {
     const auto slowest = static_cast<uint8_t>(context.graph.levels - 1);

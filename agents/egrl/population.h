@@ -60,9 +60,9 @@ using Birth = std::function<absl::StatusOr<Member>(const BreedingContext&)>;
 // The network with these weights, and its most likely map.
 absl::StatusOr<Member> NetworkMember(std::vector<float> weights, const BreedingContext& context);
 
-// The map as it is graded: on a hierarchy the rectified one, so that it fits. Where there is
-// nothing to place it has the slowest level. A run that is not open would be Late, when its turn
-// comes by importance.
+// The map as it is graded: on a hierarchy the rectified one, so that it fits, but with a penalty.
+// Where there is nothing to place it has the slowest level. A run that is not open would be Late,
+// when its turn comes by importance.
 PlacementMap Settled(PlacementMap map, const BreedingContext& context);
 
 // A Boltzmann chromosome that leans towards `map`.
@@ -72,7 +72,8 @@ Member ChromosomeAt(PlacementMap map, const BreedingContext& context);
 PlacementMap MostLikelyMap(const std::vector<float>& probabilities, const ProblemGraph& graph);
 PlacementMap DrawMap(const std::vector<float>& probabilities, const ProblemGraph& graph, Rng& rng);
 
-// The preferences of a member as a Boltzmann chromosome that leans towards the member's map.
+// The preferences of a member as a Boltzmann chromosome, which leans towards the member's map if
+// config.redrawn says so.
 Boltzmann GenesOf(const Member& member, const BreedingContext& context);
 
 // The map with the levels of about `count` decisions drawn anew.

@@ -15,6 +15,7 @@ struct Progress {
   int64_t best_ps = 0;      // latency of the best map so far that fits; 0 if there is none yet
   double best_reward = 0;   // the reward of that map
   double fresh = 0;         // share of this generation's maps that had not been graded before
+  double penalised = 0;     // share of them that had to be rectified, which Config::penalty counts
 
   // The number of members of the population after the generation, and the rewards of its networks,
   // of its Boltzmann chromosomes, of the policy gradient's rollouts and of the refinements.
@@ -30,8 +31,8 @@ struct Progress {
   // elites, selected some others as parents, and discarded the rest.
   int64_t migrants = 0, migrants_elite = 0, migrants_selected = 0;
 
-  // Means over the generation's updates. A value is minus the latency over the baseline's,
-  // multiplied by the setting reward_scale.
+  // Means over the generation's updates. Values (learner.h) are multiplied by the
+  // setting reward_scale.
   int64_t updates = 0;        // number of updates since the start, for all problems
   double critic_loss = 0;     // mean square error of the critics' values
   double value = 0;           // value that the critics expect of the actor's map

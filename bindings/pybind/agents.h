@@ -27,10 +27,14 @@ void BindEgrl(pybind11::module_& module);
 
 using AgentSettings = std::map<std::string, std::string>;
 
-// Settings that are left out are those of `config`.
+// Settings that are left out are those of the preset, or of `config`.
 template <class Config>
 Config ConfigOf(const AgentSettings& settings, Config config = {}) {
-  for (const auto& [name, value] : settings) RaiseIfError(Set(config, name, value));
+  if (const auto preset = settings.find("preset"); preset != settings.end())
+    RaiseIfError(Set(config, preset->first, preset->second));
+  for (const auto& [name, value] : settings) {
+    if (name != "preset") RaiseIfError(Set(config, name, value));
+  }
   RaiseIfError(Check(config));
   return config;
 }

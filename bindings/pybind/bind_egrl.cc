@@ -31,8 +31,9 @@ typing::Dict<py::str, py::float_> ToDict(const egrl::Progress& p) {
   return py::dict(
       "generation"_a = p.generation, "problem"_a = p.problem, "evaluations"_a = p.evaluations,
       "best_ps"_a = p.best_ps, "best_reward"_a = p.best_reward, "fresh"_a = p.fresh,
-      "gnn_members"_a = p.gnn_members, "boltzmann_members"_a = p.boltzmann_members,
-      "gnn_mean"_a = p.gnn_mean, "gnn_max"_a = p.gnn_max, "boltzmann_mean"_a = p.boltzmann_mean,
+      "penalised"_a = p.penalised, "gnn_members"_a = p.gnn_members,
+      "boltzmann_members"_a = p.boltzmann_members, "gnn_mean"_a = p.gnn_mean,
+      "gnn_max"_a = p.gnn_max, "boltzmann_mean"_a = p.boltzmann_mean,
       "boltzmann_max"_a = p.boltzmann_max, "gradient_mean"_a = p.gradient_mean,
       "gradient_max"_a = p.gradient_max, "best_by_gnn"_a = p.best_by_gnn,
       "best_by_boltzmann"_a = p.best_by_boltzmann, "best_by_gradient"_a = p.best_by_gradient,

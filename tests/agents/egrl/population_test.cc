@@ -2,6 +2,7 @@
 #include "agents/egrl/population.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -195,6 +196,40 @@ TEST_CASE("a chromosome at a map draws maps around it, and leaves what is nothin
     if (breeder.graph().real[d] == 0) REQUIRE(settled[d] == 2);
   REQUIRE(breeder.problem().Evaluate(settled)->moved == 0);
   REQUIRE(differing / 300 == Approx(1).margin(0.3));
+}
+
+// The share of decisions in which the children of chromosomes with this temperature have another
+// level than the prior's greatest.
+double Straying(const Config& config, double temperature) {
+  Breeder breeder(config);
+  Population population(config, {});
+  Rng rng(8);
+  population.Breed(rng, nullptr);
+  Member parent = ChromosomeAt(PlacementMap(breeder.size(), 2), breeder.context(rng));
+  std::vector<double> priors;
+  for (size_t i = 0; i < breeder.size(); ++i) priors.insert(priors.end(), {0, 0, 2});
+  parent.genes = Boltzmann::FromGenes(priors, std::vector<double>(breeder.size(), temperature));
+  population.Admit(std::vector<Member>(config.population, parent), {});
+  double strayed = 0, decisions = 0;
+  for (int i = 0; i < 50; ++i) {
+    for (const Birth& birth : population.Breed(rng, nullptr)) {
+      const Member child = *birth(breeder.context(rng));
+      for (size_t d = 0; d < breeder.size(); ++d) {
+        strayed += breeder.graph().real[d] > 0 && child.map[d] != 2;
+        decisions += breeder.graph().real[d] > 0;
+      }
+    }
+  }
+  return strayed / decisions;
+}
+
+TEST_CASE("as published, a chromosome's temperature says how far its children stray") {
+  Config config = TinyPaperConfig();
+  config.boltzmann_share = 1;
+  const double cold = Straying(config, 0.05), mild = Straying(config, 1), hot = Straying(config, 2);
+  CHECK(cold < 0.05);
+  CHECK(mild == Approx(2 / (2 + std::exp(2))).margin(0.04));
+  CHECK(hot == Approx(2 / (2 + std::exp(1))).margin(0.04));
 }
 
 TEST_CASE("guests take the places of the worst, but never the last network's") {

@@ -97,6 +97,46 @@ TEST_CASE("the policy gradient alone improves on where it began") {
   REQUIRE(last.best_reward > all_slow);
 }
 
+TEST_CASE("as published, maps that have to be rectified earn a penalty; by default none has to") {
+  const auto problem = TinyProblem(40, 12);
+  const auto paper = Make(problem, TinyPaperConfig()), strong = Make(problem, TinyConfig());
+  double penalised = 0, least = 1;
+  for (int i = 0; i < 15; ++i) {
+    const Progress progress = Steps(*paper, 1);
+    penalised += progress.penalised;
+    least = std::min(least, progress.boltzmann_mean);
+    REQUIRE(Steps(*strong, 1).penalised == 0);
+  }
+  REQUIRE(penalised > 0.5);
+  REQUIRE(least < 0);
+  REQUIRE(problem->Evaluate(paper->best(0).map)->moved == 0);
+}
+
+// The mean reward of the actor's maps after learning for sixty generations.
+double RewardAfter(const std::shared_ptr<const PlacementProblem>& problem, uint64_t seed,
+                   double learning_rate) {
+  Config config = TinyPaperConfig();
+  config.population = 0;
+  config.rollouts = 4;
+  config.learning_rate = learning_rate;
+  const auto trainer = Make(problem, config, seed);
+  Steps(*trainer, 60);
+  double sum = 0;
+  for (int i = 0; i < 20; ++i) sum += Steps(*trainer, 1).gradient_mean / 20;
+  return sum;
+}
+
+TEST_CASE("as published, the policy gradient's maps get better, and don't if it learns nothing") {
+  const auto problem = TinyProblem(40, 6, 8, 1 << 20);
+  const double most = problem->Evaluate(PlacementMap(problem->map_size(), 0))->reward;
+  for (uint64_t seed : {1, 2}) {
+    const double learned = RewardAfter(problem, seed, 1e-2),
+                 control = RewardAfter(problem, seed, 0);
+    INFO(seed << ": " << control << " to " << learned << " of " << most);
+    REQUIRE(learned > control + (most - control) / 8);
+  }
+}
+
 TEST_CASE("what a generation says of itself adds up") {
   Config config = TinyConfig();
   config.warmup = 20;

@@ -20,6 +20,17 @@
 
 namespace mallocgame::egrl {
 
+// EGRL as published, with tiny networks.
+inline Config TinyPaperConfig() {
+  return training::ConfigWith<Config>({{"preset", "paper"},
+                                       {"population", "8"},
+                                       {"elites", "2"},
+                                       {"hidden", "8"},
+                                       {"heads", "2"},
+                                       {"critic_hidden", "8"},
+                                       {"slow_bias", "0"}});
+}
+
 inline Config TinyConfig() {
   return training::ConfigWith<Config>({{"population", "8"},
                                        {"boltzmann_share", "0.25"},
@@ -45,13 +56,14 @@ inline std::shared_ptr<const Program> TinyProgram(uint64_t seed, int instruction
   return testing::RandomProgram(rng, options);
 }
 
-// The first program from `seed` on with at least three nodes, and no more tensors than `most`.
+// The first program from `seed` on with at least three nodes, and no more tensors than `most`. Its
+// two faster levels have `room` bytes.
 inline std::shared_ptr<const PlacementProblem> TinyProblem(uint64_t seed, int instructions = 8,
-                                                           size_t most = 1000) {
+                                                           size_t most = 1000, int64_t room = 12) {
   using testing::kBytePerPs;
   const Hierarchy hierarchy = {
       "three",
-      {{"A", 12, 4 * kBytePerPs}, {"B", 12, 2 * kBytePerPs}, {"C", 1 << 20, kBytePerPs}},
+      {{"A", room, 4 * kBytePerPs}, {"B", room, 2 * kBytePerPs}, {"C", 1 << 20, kBytePerPs}},
       100 * kBytePerPs};
   while (true) {
     auto problem = PlacementProblem::Create(TinyProgram(seed++, instructions), hierarchy);

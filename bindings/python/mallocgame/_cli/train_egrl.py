@@ -169,7 +169,7 @@ class EgrlTraining(Training):
                 for of in ("gnn", "boltzmann", "gradient", "refined")
                 for what in ("mean", "max")
             ],
-            "maps": ("fresh",),
+            "maps": ("fresh", "penalised"),
             "found": ("best_by_gnn", "best_by_boltzmann", "best_by_gradient", "best_by_refining"),
             "learning": ("critic_loss", "value", "entropy", "actor_gradient", "updates", "replay"),
             "migrants": ("migrants", "migrants_elite", "migrants_selected"),
