@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agents/egrl/best_map.h"
 #include "agents/egrl/checkpoint.h"
 #include "agents/egrl/learner.h"
 #include "agents/egrl/policy.h"
@@ -17,6 +16,7 @@
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/time/state.h"
+#include "mallocgame/placement/best_map.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/starts.h"
 #include "mallocgame/simulator/simulate.h"

@@ -19,7 +19,7 @@ std::string FingerprintOf(const Problems& problems);
 
 struct Checkpoint {
   static constexpr absl::string_view kAgent = "egrl";
-  static constexpr int kFormatVersion = 4;
+  static constexpr int kFormatVersion = 5;
 
   std::string name;  // of the programs
   std::string fingerprint;

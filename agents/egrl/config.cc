@@ -26,6 +26,7 @@ const training::SettingsTable<Config>& Table() {
                   {"climbs", &Config::climbs},
                   {"refined", &Config::refined},
                   {"penalty", &Config::penalty},
+                  {"noise", &Config::noise},
                   {"gradient", &Config::gradient},
                   {"rollouts", &Config::rollouts},
                   {"exploration", &Config::exploration},

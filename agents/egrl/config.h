@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "agents/training/settings.h"
+#include "mallocgame/placement/placement.h"
 
 namespace mallocgame::egrl {
 
@@ -71,6 +72,10 @@ struct Config {
       false,
       "Whether a map that doesn't fit earns minus the share of the bytes that have to move, and "
       "critics learn rewards; with 0 it is made to fit, and they learn latencies."};
+
+  Setting<double> noise = {
+      0, 0, PlacementProblem::kMostNoise,
+      "Relative standard deviation of a measured latency, as on a chip; with 0 none spreads."};
 
   // The policy gradient.
   Setting<bool> gradient = {true,

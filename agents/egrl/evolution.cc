@@ -272,7 +272,7 @@ absl::StatusOr<std::vector<Evolution::GradedMap>> Evolution::Grade(
           Learning() && rng.Uniform() < config_.screened ? critics_.get() : nullptr;
       MG_ASSIGN_OR_RETURN(one.member, planned[i].birth({config_, problem_, graph_, replay_, critics,
                                                         *policies_[worker], rng}));
-      one.outcome = *problem_.Evaluate(one.member.map);
+      one.outcome = problem_.Measured(*problem_.Evaluate(one.member.map), config_.noise, rng);
       one.member.reward = one.outcome.reward;
       return absl::OkStatus();
     };
@@ -338,6 +338,7 @@ void Evolution::Write(std::string& out) const {
   replay_.Write(out);
   WriteBytes(best_.result().map, out);
   WriteBytes(best_.result().best_ps, out);
+  WriteBytes(best_.measured_ps(), out);
   const Contributions& found = contributions_;
   for (const int64_t count :
        {found.gnn, found.boltzmann, found.gradient, found.refining, generations_})
@@ -350,9 +351,11 @@ absl::Status Evolution::Read(absl::string_view& in) {
   PlacementMap map;
   std::vector<int64_t> best_ps;
   MG_RETURN_IF_ERROR(ReadBytes(in, map));
+  int64_t measured_ps = 0;
   MG_RETURN_IF_ERROR(ReadBytes(in, best_ps));
+  MG_RETURN_IF_ERROR(ReadBytes(in, measured_ps));
   if (!problem_.Evaluate(map).ok()) return CutShort();
-  best_.Restore(std::move(map), std::move(best_ps));
+  best_.Restore(std::move(map), std::move(best_ps), measured_ps);
   Contributions& found = contributions_;
   for (int64_t* count :
        {&found.gnn, &found.boltzmann, &found.gradient, &found.refining, &generations_})

@@ -20,7 +20,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "agents/egrl/best_map.h"
 #include "agents/egrl/config.h"
 #include "agents/egrl/learner.h"
 #include "agents/egrl/policy.h"
@@ -29,6 +28,7 @@
 #include "agents/egrl/progress.h"
 #include "agents/egrl/replay.h"
 #include "mallocgame/base/worker_pool.h"
+#include "mallocgame/placement/best_map.h"
 #include "mallocgame/placement/placement.h"
 
 namespace mallocgame::egrl {

@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "agents/egrl/modules.h"
-#include "agents/egrl/noise.h"
 #include "agents/training/bytes.h"
 #include "agents/training/torch_state.h"
 #include "agents/training/torch_status.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/noise.h"
 
 namespace mallocgame::egrl {
 namespace {

@@ -6,9 +6,9 @@
 #include <limits>
 #include <utility>
 
-#include "agents/egrl/noise.h"
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/noise.h"
 
 namespace mallocgame::egrl {
 namespace {

@@ -256,13 +256,22 @@ void BindPlacement(py::module_& module) {
           "the latency whose speed-up counts as 1; that of baseline_map if None.")
       .def(
           "evaluate",
-          [](const PlacementHandle& p, const py::array& map) -> OutcomeTuple {
+          [](const PlacementHandle& p, const py::array& map, double noise,
+             uint64_t seed) -> OutcomeTuple {
             const absl::Span<const uint8_t> levels = LevelsOf(p, map, false, "map");
-            const PlacementOutcome found =
-                ValueOrRaise(WithoutGil([&] { return p.problem->Evaluate(levels); }));
+            if (!(noise >= 0 && noise <= PlacementProblem::kMostNoise)) {
+              Raise(absl::InvalidArgumentError("noise: found " + std::to_string(noise) +
+                                               ", allowed: 0 to 0.2"));
+            }
+            Rng rng(seed);
+            const PlacementOutcome found = p.problem->Measured(
+                ValueOrRaise(WithoutGil([&] { return p.problem->Evaluate(levels); })), noise, rng);
             return Result("PlacementOutcome", found.latency_ps, found.moved, found.reward);
           },
-          py::arg("map"), "The PlacementOutcome of a map.")
+          py::arg("map"), py::arg("noise") = 0.0, py::arg("seed") = 0,
+          "The PlacementOutcome of a map.\n\nnoise: the relative standard deviation of the "
+          "latency, "
+          "as if it were measured on a chip; the same seed spreads it the same.")
       .def(
           "evaluate_many",
           [](const PlacementHandle& p, const py::array& maps, int threads) {

@@ -1,10 +1,12 @@
 #include "mallocgame/placement/placement.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/noise.h"
 #include "mallocgame/base/worker_pool.h"
 #include "mallocgame/placement/game_levels.h"
 #include "mallocgame/placement/level_model.h"
@@ -155,6 +157,15 @@ absl::Status PlacementProblem::EvaluateMany(absl::Span<const uint8_t> maps,
     }
   });
   return absl::OkStatus();
+}
+
+PlacementOutcome PlacementProblem::Measured(PlacementOutcome outcome, double noise,
+                                            Rng& rng) const {
+  if (noise == 0) return outcome;
+  outcome.latency_ps =
+      std::llround(static_cast<double>(outcome.latency_ps) * (1 + noise * Noise(rng)));
+  outcome.reward = RewardOf(outcome.latency_ps, outcome.moved);
+  return outcome;
 }
 
 absl::StatusOr<PlacementMap> PlacementProblem::Rectify(absl::Span<const uint8_t> map) const {

@@ -26,6 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/placement/hierarchy.h"
 #include "mallocgame/placement/placement_graph.h"
@@ -104,6 +105,11 @@ class PlacementProblem {
   // 1024. The outcomes do not depend on the number of threads.
   absl::Status EvaluateMany(absl::Span<const uint8_t> maps, absl::Span<PlacementOutcome> outcomes,
                             int threads) const;
+
+  // The outcome as a chip would measure it, whose times spread: with a latency of this relative
+  // standard deviation, 0 to kMostNoise, and the reward of that.
+  static constexpr double kMostNoise = 0.2;
+  PlacementOutcome Measured(PlacementOutcome outcome, double noise, Rng& rng) const;
 
   // The map that is carried out. On a time game a tensor is in level 0 if `map` wants that and none
   // of its decisions was Drop. On a priority game runs have the mode that they got; those that

@@ -8,6 +8,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/base/worker_pool.h"
+#include "mallocgame/placement/best_map.h"
 #include "mallocgame/placement/boltzmann.h"
 #include "mallocgame/search/anneal.h"
 
@@ -19,14 +20,11 @@ namespace {
 class Evaluator {
  public:
   Evaluator(const PlacementProblem& problem, const PlacementSearchOptions& options)
-      : problem_(problem), options_(options), slowest_(static_cast<uint8_t>(problem.levels() - 1)) {
-    result_.map.assign(problem.map_size(), slowest_);
-    result_.outcome = *problem.Evaluate(result_.map);
-  }
+      : problem_(problem), options_(options), best_(problem) {}
 
   const PlacementProblem& problem() const { return problem_; }
-  uint8_t slowest() const { return slowest_; }
-  int64_t left() const { return stopped_ ? 0 : options_.evaluations - result_.evaluations; }
+  uint8_t slowest() const { return static_cast<uint8_t>(problem_.levels() - 1); }
+  int64_t left() const { return stopped_ ? 0 : options_.evaluations - best_.result().evaluations; }
 
   // Evaluates as many of `maps` as the budget allows, in order.
   std::vector<PlacementOutcome> Evaluate(absl::Span<const uint8_t> maps) {
@@ -36,31 +34,18 @@ class Evaluator {
     MG_CHECK(
         problem_.EvaluateMany(maps.first(count * size), absl::MakeSpan(outcomes), options_.threads)
             .ok());
-    for (size_t i = 0; i < count; ++i) Keep(maps.subspan(i * size, size), outcomes[i]);
-    if (options_.progress && !options_.progress(result_.evaluations)) stopped_ = true;
+    for (size_t i = 0; i < count; ++i) best_.Offer(maps.subspan(i * size, size), outcomes[i]);
+    if (options_.progress && !options_.progress(best_.result().evaluations)) stopped_ = true;
     return outcomes;
   }
 
-  PlacementSearchResult Finish() { return std::move(result_); }
+  const PlacementSearchResult& found() const { return best_.result(); }
 
  private:
-  void Keep(absl::Span<const uint8_t> map, const PlacementOutcome& outcome) {
-    ++result_.evaluations;
-    int64_t best = result_.best_ps.empty() ? 0 : result_.best_ps.back();
-    if ((outcome.moved == 0 || problem_.game() != nullptr) &&
-        (best == 0 || outcome.latency_ps < best)) {
-      best = outcome.latency_ps;
-      result_.map.assign(map.begin(), map.end());
-      result_.outcome = outcome;
-    }
-    result_.best_ps.push_back(best);
-  }
-
   const PlacementProblem& problem_;
   const PlacementSearchOptions& options_;
-  const uint8_t slowest_;
   bool stopped_ = false;
-  PlacementSearchResult result_;
+  BestMap best_;
 };
 
 PlacementMap RandomMap(const PlacementProblem& problem, Rng& rng) {
@@ -230,7 +215,7 @@ absl::StatusOr<PlacementSearchResult> SearchPlacement(const PlacementProblem& pr
     Evaluator evaluator(problem, options);
     Rng rng(options.seed);
     search.run(evaluator, rng);
-    return evaluator.Finish();
+    return evaluator.found();
   }
   return absl::NotFoundError(absl::StrCat(
       "search: found '", name, "', allowed: ", absl::StrJoin(PlacementSearchNames(), ", ")));

@@ -42,7 +42,8 @@ struct PlacementSearchResult {
   PlacementMap map;
   PlacementOutcome outcome;
   int64_t evaluations = 0;
-  // For each evaluation: the least latency so far of maps that fit, 0 as long as there is none.
+  // For each evaluation: the latency of the fastest map so far that fits, 0 as long as there is
+  // none. Where measurements have noise, the map is the one that was measured fastest.
   std::vector<int64_t> best_ps;
 };
 

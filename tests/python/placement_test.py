@@ -345,3 +345,29 @@ def test_gymnasium(problem):
     program = mg.load_program("resnet50_b1.tpu_v4i_16mib")
     assert info["baseline_ps"] == mg.simulate(program, program.xla_plan).latency_ps
     assert played.step(np.zeros(played.action_space.shape, int))[4]["latency_ps"] > 0
+
+
+def test_measurements_spread_around_the_latency_as_the_seed_says(problem):
+    latency_ps = problem.baseline_ps
+    measured = [problem.evaluate(problem.baseline_map, 0.03, seed) for seed in range(400)]
+    over = np.array([one.latency_ps for one in measured]) / latency_ps
+    assert abs(over.mean() - 1) < 0.01 and over.std() == pytest.approx(0.03, rel=0.15)
+    assert measured[7] == problem.evaluate(problem.baseline_map, 0.03, 7)
+    assert measured[7].reward == pytest.approx(over[7] ** -2)
+    with pytest.raises(mg.InvalidInputError, match=r"noise: found 0.3.*, allowed: 0 to 0.2"):
+        problem.evaluate(problem.baseline_map, 0.3)
+
+
+def test_an_environment_with_noise_follows_its_seed():
+    import gymnasium
+
+    def play(noise: float, seed: int) -> list[int]:
+        env = gymnasium.make("mallocgame/Placement-v0", program=PROGRAM, noise=noise)
+        told = []
+        for episode in range(3):
+            _, info = env.reset(seed=seed if episode == 0 else None)
+            told.append(env.step(info["baseline_map"].ravel())[4]["latency_ps"])
+        return told
+
+    assert play(0.02, 1) == play(0.02, 1) != play(0.02, 2)
+    assert len(set(play(0.02, 1))) == 3 and len(set(play(0, 1))) == 1

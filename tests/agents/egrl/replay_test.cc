@@ -5,8 +5,8 @@
 #include <cmath>
 #include <map>
 
-#include "agents/egrl/noise.h"
 #include "agents/egrl/problem_graph.h"
+#include "mallocgame/base/noise.h"
 #include "tests/agents/egrl/training_problem.h"
 #include "tests/catch.h"
 

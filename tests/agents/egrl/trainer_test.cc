@@ -137,6 +137,23 @@ TEST_CASE("as published, the policy gradient's maps get better, and don't if it 
   }
 }
 
+TEST_CASE("with noise the map is told without it, and the stream is the seed's") {
+  Config config = TinyConfig();
+  config.noise = 0.05;
+  const auto problem = TinyProblem(40, 12);
+  const auto trainer = Make(problem, config), again = Make(problem, config, 1, 2),
+             exact = Make(problem, TinyConfig());
+  Steps(*trainer, 10);
+  Steps(*again, 5);
+  const auto resumed = training::ValueOf(Trainer::Load({problem}, *again->Save(), 1));
+  Steps(*resumed, 5);
+  Steps(*exact, 10);
+  REQUIRE((*trainer->Save() == *resumed->Save()));
+  REQUIRE(trainer->best(0).outcome == *problem->Evaluate(trainer->best(0).map));
+  REQUIRE(trainer->best(0).best_ps.back() == trainer->best(0).outcome.latency_ps);
+  REQUIRE(trainer->best(0).best_ps != exact->best(0).best_ps);
+}
+
 TEST_CASE("what a generation says of itself adds up") {
   Config config = TinyConfig();
   config.warmup = 20;

@@ -4,7 +4,7 @@ It is made by gymnasium.make("mallocgame/Placement-v0", program="resnet50_b1.tpu
 
 An action is a memory level for the weights and one for the activations of every node; level 0 is
 the fastest. docs/placement.md says what a node is and what a map of levels earns. There is no
-chance in it.
+chance in it unless `noise` asks for some.
 """
 
 import os
@@ -26,7 +26,8 @@ class PlacementEnv(gymnasium.Env):
     """One map after the other.
 
     program: a bundled name, a .mgp path or a Program. hierarchy: as
-    mallocgame.placement.problem()'s.
+    mallocgame.placement.problem()'s. noise: the relative standard deviation of latency_ps, as if it
+    were measured on a chip, 0 to 0.2; drawn from the environment's seed.
 
     An action is integers [2 * nodes]: weights and activations of node 0, of node 1 and so on. The
     observation is the graph, always the same (node_features float32 [nodes, features], edge_index
@@ -42,8 +43,10 @@ class PlacementEnv(gymnasium.Env):
         self,
         program: str | os.PathLike[str] | Program,
         hierarchy: Hierarchy | str | os.PathLike[str] | None = "nnp_i",
+        noise: float = 0.0,
     ) -> None:
-        self.placement = problem(program, hierarchy)
+        self.placement, self._noise = problem(program, hierarchy), noise
+        self.placement.evaluate(self.placement.baseline_map, noise)  # refuses another noise
         self._running = False
         self._levels = len(self.placement.level_names)
         self.action_space = gymnasium.spaces.MultiDiscrete(
@@ -101,7 +104,9 @@ class PlacementEnv(gymnasium.Env):
                 f"{2 * self.placement.num_nodes} integers from 0 to {self._levels - 1}"
             )
         chosen = np.ascontiguousarray(levels.reshape(-1, 2), np.uint8)
-        latency_ps, moved, reward = self.placement.evaluate(chosen)
+        latency_ps, moved, reward = self.placement.evaluate(
+            chosen, self._noise, int(self.np_random.integers(2**63)) if self._noise else 0
+        )
         self._running = False
         info = self._info(latency_ps, moved, self.placement.rectify(chosen))
         return self._observation(), reward, True, False, info

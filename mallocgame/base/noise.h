@@ -1,13 +1,13 @@
 // Noise that is nearly normal: its mean is 0, its standard deviation 1, and its absolute value at
 // most 3.5. It is the same on every machine, and takes one number of the generator.
-#ifndef AGENTS_EGRL_NOISE_H_
-#define AGENTS_EGRL_NOISE_H_
+#ifndef MALLOCGAME_BASE_NOISE_H_
+#define MALLOCGAME_BASE_NOISE_H_
 
 #include <cstdint>
 
 #include "mallocgame/base/rng.h"
 
-namespace mallocgame::egrl {
+namespace mallocgame {
 
 // The sum of four uniform numbers of 16 bits, minus its mean, divided by its standard deviation.
 inline float Noise(Rng& rng) {
@@ -18,6 +18,6 @@ inline float Noise(Rng& rng) {
   return (static_cast<float>(sum) - 2 * 65535) * kUnit;
 }
 
-}  // namespace mallocgame::egrl
+}  // namespace mallocgame
 
-#endif  // AGENTS_EGRL_NOISE_H_
+#endif  // MALLOCGAME_BASE_NOISE_H_
