@@ -30,7 +30,9 @@ from mallocgame import experiments as ex
 PROGRAMS = ("resnet50_b1.tpu_v4i", "resnet101_b4.tpu_v4i", "bert_base_b1_s128.tpu_v4i")
 AGENTS: dict[str, dict[str, object]] = {  # the settings of EGRL by method
     "egrl": {},
+    "paper": {"preset": "paper"},
     "egrl-slow": {"refined": 0},
+    "no-screening": {"screened": 0},
     "no-boltzmann": {"boltzmann_share": 0},
     "evolution-only": {"gradient": False},
     "gradient-only": {"population": 0, "rollouts": 16},
