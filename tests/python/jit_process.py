@@ -27,7 +27,7 @@ from mallocgame.xla.tuned_folders import Key, TunedFolder
 
 plugin = str(lammps_jax_pjrt_cpu.PLUGIN_PATH)
 xla_bridge.register_plugin("hooked", library_path=plugin, priority=1000)
-jitting.find_place = lambda devices: jitting.Place("tpu_v5e", plugin)
+jitting.find_target = lambda devices: "tpu_v5e"
 warnings.filterwarnings("error", category=mgx.NotTunedWarning)
 
 

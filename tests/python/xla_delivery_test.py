@@ -110,7 +110,7 @@ print(json.dumps([said, {name: offer.taken for name, offer in hook._offers.items
         "type": "output 0: found s32[2], allowed: f32[2]",
         "donation": "input 0: found donated, allowed: kept",
         "count": "inputs: found 2, allowed: 1",
-        "garbage": "can't be taken: PJRT_Executable_DeserializeAndLoad:",
+        "garbage": "can't be taken: the executable can't be loaded:",
         "damaged": "damaged: BadZipFile",
     }.items():
         result, (warning,) = said[name]
@@ -148,7 +148,7 @@ print(json.dumps(results))""")
     ]
 
 
-def test_two_functions_donation_a_thread_and_an_end(process):
+def test_two_functions_donation_and_a_thread(process):
     found = process("""
 def twice(a):
     return {"result": a * 2}
@@ -165,19 +165,10 @@ thread = threading.Thread(target=lambda: results.append(step(a).tolist()))
 thread.start()
 thread.join()
 results.append(jax.jit(lambda a: double(step(a))["result"])(a).tolist())
-hooked = hook.install(plugin)
-assert hook.install(plugin) is hooked
-hooked.uninstall()
-jax.clear_caches()
-results.append(jax.jit(hundred_more)(a).tolist())
-try:
-    step(a)
-except jax.errors.JaxRuntimeError as error:
-    results.append("No such compile option" in str(error))
 step.clear_cache()
 results.append(step(a).tolist())
 print(json.dumps(results))""")
-    assert found == [[200, 200], True, [100, 100], [2, 2], [100, 100], True, [100, 100]]
+    assert found == [[200, 200], True, [100, 100], [2, 2], [100, 100]]
 
 
 def test_the_devices_are_those_of_the_call(process):
@@ -198,27 +189,6 @@ whole, again = several(split)
 print(json.dumps([moved.tolist(), moved.devices() == {second}, float(whole), again.tolist(),
                   again.sharding.is_equivalent_to(rows, 1)]))""")
     assert found == [[100, 100], True, 600, [0, 1, 2, 3], True]
-
-
-def test_ctrl_c_in_the_hook_is_not_lost(process):
-    # Who starts the tests in the background may have had them ignore Ctrl-C.
-    found = process("""
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-keep(one_more, hundred_more, a)
-def interrupted(*_):
-    raise KeyboardInterrupt
-hook._hand_over, original = interrupted, hook._hand_over
-step = mgx.jit(one_more, options="tuned")
-try:
-    print(plain(step, a))
-    for _ in range(1000):
-        time.sleep(0.01)
-    print("[]")
-except KeyboardInterrupt:
-    hook._hand_over = original
-    print(json.dumps(mgx.jit(one_more, options="tuned")(a).tolist()))""")
-    assert found == [100, 100]
 
 
 def test_the_persistent_cache_keeps_the_plain_program_only(process, tmp_path):
@@ -319,7 +289,7 @@ print(json.dumps(found))
 
 @pytest.mark.weekly
 def test_ahead_of_time_libtpu_compiles(tmp_path):
-    """Its table is the known one, it refuses the mark, and executables have the signature."""
+    """It refuses the mark, and executables have the signature."""
     done = subprocess.run(
         [sys.executable, "-c", AHEAD],
         cwd=tmp_path,
@@ -363,7 +333,7 @@ def test_signatures():
     part = Signature(2, ("f32[1,3]",), (), (), ("",))
     whole = dataclasses.replace(part, inputs=("f32[2,3]",), shardings=("rows",))
     assert whole.refuses(part) == "" and part.refuses(whole)
-    with pytest.raises(mg.InvalidInputError, match="HLO module: IndexError"):
+    with pytest.raises(mg.InvalidInputError, match="HLO module: JaxRuntimeError"):
         signature_of_hlo(b"", 1)
     with pytest.raises(mg.InvalidInputError, match="no StableHLO text"):
         signature_of_text("modul")
@@ -433,9 +403,12 @@ def test_damaged_files_are_named(key, tmp_path):
         assert folder.find(key) is None and why in folder.why_not(key)
 
 
-def test_tables_that_are_unknown(tmp_path):
-    """What isn't a PJRT plugin is left alone."""
-    with pytest.raises(hook.HookError, match="PJRT plugin"):
-        hook.install(tmp_path / "none.so")
-    with pytest.raises(hook.HookError, match="GetPjrtApi"):
-        hook.install(mg._core.__file__)
+def test_a_function_of_jax_that_is_unknown(process):
+    """It is left alone, and XLA compiles."""
+    found = process("""
+from jax._src import compiler
+unknown = compiler.backend_compile_and_load = lambda backend, module: None
+path = TunedFolder("tuned").keep(key_of(one_more, a), b"", {"cost_ps": 1})
+why = jitting.find_offer(one_more, TunedFolder("tuned"), (a,), {})
+print(json.dumps([*why, compiler.backend_compile_and_load is unknown]))""")
+    assert found == [None, "jax: backend_compile_and_load takes backend, module", True]

@@ -1,7 +1,6 @@
 """jax.jit with the executables that were tuned for a program before."""
 
 import contextlib
-import dataclasses
 import functools
 import inspect
 import logging
@@ -216,15 +215,15 @@ def find_offer(
     """
     try:
         devices = _devices((args, kwargs, shardings))
-        place = find_place(devices)
+        target = find_target(devices)
         module = lower(function, *args, **kwargs)
         if device_count(module) != len(devices):
             return None, f"it is for {device_count(module)} devices, its arguments on others"
-        key = Key.of_module(module, place.target, installed_versions())
+        key = Key.of_module(module, target, installed_versions())
         tuned = folder.find(key)
         if tuned is None:
             return None, folder.why_not(key)
-        return _offer(tuned, place), ""
+        return _offer(tuned), ""
     except MallocGameError as error:
         return None, str(error)
     except Exception as error:  # JAX can still compile.
@@ -236,16 +235,11 @@ def take(offer: hook.Offer, compile_asking: Callable[[], Any]) -> Any:
 
     InvalidInputError: the executable can't be taken.
     """
-    from jax.errors import JaxRuntimeError
-
-    offer.refusal, made = "", None
     try:
         with _not_cached():
             made = compile_asking()
-    except JaxRuntimeError as error:
-        offer.refusal = offer.refusal or str(error).partition("\n")[0]
-    if offer.refusal:
-        raise InvalidInputError(f"{offer.source} can't be taken: {offer.refusal}")
+    except hook.HookError as error:
+        raise InvalidInputError(f"{offer.source} can't be taken: {error}") from None
     offer.settled = True
     return made
 
@@ -263,39 +257,24 @@ def _not_cached() -> Iterator[None]:
         yield
 
 
-def _offer(tuned: TunedProgram, place: "Place") -> hook.Offer:
+def _offer(tuned: TunedProgram) -> hook.Offer:
     """Offers an executable to compiles. InvalidInputError, HookError."""
-    executable = tuned.executable()
-    hook.install(place.library)
     name = f"{tuned.key.digest}.{tuned.sha256}"
-    return hook.offer(name, executable, tuned.key.signature, str(tuned.path))
+    return hook.offer(name, tuned.executable(), tuned.key.signature, str(tuned.path))
 
 
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """Where a program is compiled and runs."""
-
-    target: str  # Target.title
-    library: str  # the file of the PJRT plugin
-
-
-def find_place(devices: Sequence[Any]) -> Place:
-    """Returns the place of a program on these devices, in the order of its partitions.
+def find_target(devices: Sequence[Any]) -> str:
+    """Returns the Target.title of a program on these devices, in the order of its partitions.
 
     InvalidInputError: executables can't be for them.
     """
-    from jax._src.cloud_tpu_init import get_tpu_library_path
-
     first = devices[0]
     if first.platform != "tpu":
         raise InvalidInputError(f"it is for {first.platform}, and executables are for TPUs")
     target = target_of_device(first.device_kind, getattr(first, "num_cores", 1))
     if target is None:
         raise InvalidInputError(f"no target is a {first.device_kind}")
-    library = get_tpu_library_path()
-    if library is None:
-        raise InvalidInputError("there is no libtpu")
-    return Place(target + _layout(devices), library)
+    return target + _layout(devices)
 
 
 def _layout(devices: Sequence[Any]) -> str:

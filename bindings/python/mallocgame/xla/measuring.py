@@ -17,7 +17,7 @@ import numpy as np
 from mallocgame._core import write_file
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import installed_versions, missing_extra
-from mallocgame.xla.jitting import Jitted, NotTunedWarning, find_offer, find_place, take
+from mallocgame.xla.jitting import Jitted, NotTunedWarning, find_offer, find_target, take
 from mallocgame.xla.lowering import lower
 from mallocgame.xla.tuned_folders import TunedFolder
 
@@ -79,7 +79,7 @@ def measure(
         raise missing_extra(error.name or "jax") from None
     if samples < 2:
         raise InvalidInputError(f"samples: found {samples}, allowed: 2 and above")
-    place = None if points is None else find_place(_arguments_devices(args, kwargs))
+    target = None if points is None else find_target(_arguments_devices(args, kwargs))
     untuned: Any = getattr(function, "untuned", function)
     jitted = untuned if hasattr(untuned, "lower") else jax.jit(untuned)
     lowered: Any = jitted.lower(*args, **kwargs)
@@ -111,11 +111,11 @@ def measure(
         float(spread.high),
         ", ".join(sorted({device.device_kind for device in _devices(ways[0].result)})),
     )
-    if points is not None and place is not None:
+    if points is not None and target is not None:
         name = getattr(function, "__name__", "function").strip("<>")
         dtype = str(jax.tree.leaves((args, kwargs))[0].dtype)
         module = lower(untuned, *args, **kwargs)
-        write_point(points, name, place.target, dtype, module, measured)
+        write_point(points, name, target, dtype, module, measured)
     return measured
 
 

@@ -7,38 +7,6 @@ from typing import Any
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.modules import wire_fields
 
-# XLA's PrimitiveType.
-_TYPES = {
-    1: "pred",
-    2: "s8",
-    3: "s16",
-    4: "s32",
-    5: "s64",
-    6: "u8",
-    7: "u16",
-    8: "u32",
-    9: "u64",
-    10: "f16",
-    11: "f32",
-    12: "f64",
-    15: "c64",
-    16: "bf16",
-    18: "c128",
-    19: "f8e5m2",
-    20: "f8e4m3fn",
-    21: "s4",
-    22: "u4",
-    23: "f8e4m3b11fnuz",
-    24: "f8e5m2fnuz",
-    25: "f8e4m3fnuz",
-    26: "s2",
-    27: "u2",
-    28: "f8e4m3",
-    29: "f8e3m4",
-    32: "f4e2m1fn",
-    33: "f8e8m0fnu",
-}
-_TUPLE = 13
 _MLIR_TYPES = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}
 _Array = tuple[str, tuple[int, ...]]  # type and dimensions
 
@@ -139,22 +107,22 @@ def signature_of_text(stablehlo: str) -> Signature:
 def signature_of_hlo(module: bytes, devices: int) -> Signature:
     """Returns the signature of an executable, by its serialized HloModuleProto.
 
-    InvalidInputError: it is damaged, or has values that are no plain arrays.
+    InvalidInputError: it is damaged.
     """
+    from jax.errors import JaxRuntimeError
+    from jaxlib.xla_client import XlaComputation
+
     try:
-        fields = list(wire_fields(module))
-        shape = [body for number, body in fields if number == 4 and isinstance(body, bytes)][-1]
-        inputs = [body for number, body in wire_fields(shape) if number == 1]
-        outputs = [body for number, body in wire_fields(shape) if number == 2]
-        aliased = [body for number, body in fields if number == 8]
+        shape = XlaComputation(module).program_shape()
+        aliased = [body for number, body in wire_fields(module) if number == 8]
         return Signature(
             devices,
-            tuple(array for body in inputs for array in _hlo_arrays(body)),
-            tuple(array for body in outputs for array in _hlo_arrays(body)),
+            tuple(array for one in shape.parameter_shapes() for array in _hlo_arrays(one)),
+            tuple(_hlo_arrays(shape.result_shape())),
             tuple(sorted({_parameter(entry) for body in aliased for entry in _entries(body)})),
             (),
         )
-    except (IndexError, KeyError, TypeError, ValueError) as error:
+    except (JaxRuntimeError, KeyError, TypeError, ValueError) as error:
         raise InvalidInputError(f"HLO module: {type(error).__name__} {error}") from None
 
 
@@ -179,16 +147,12 @@ def _mlir_array(kind: Any) -> str:
 
 
 def _hlo_arrays(shape: Any) -> Iterator[str]:
-    """Yields the arrays of a ShapeProto, with those in tuples."""
-    fields = list(wire_fields(shape))
-    kind = dict(fields).get(2, 0)
-    if kind == _TUPLE:
-        for number, inner in fields:
-            if number == 4:
-                yield from _hlo_arrays(inner)
-        return
-    dimensions = [size for number, body in fields if number == 3 for size in _numbers(body)]
-    yield f"{_TYPES[kind]}[{','.join(map(str, dimensions))}]"  # type: ignore[index]
+    """Yields the arrays of a shape, with those in tuples, without their layouts."""
+    if shape.is_tuple():
+        for inner in shape.tuple_shapes():
+            yield from _hlo_arrays(inner)
+    else:
+        yield str(shape).partition("{")[0]
 
 
 def _entries(aliases: Any) -> list[dict[int, Any]]:
@@ -221,7 +185,7 @@ def _is_part(part: str, array: str, devices: int) -> bool:
     """Whether a device may hold `part` of an array."""
     if devices == 1:
         return part == array
-    (kind, sizes), (whole_kind, whole) = _parsed(part), _parsed(array)
+    (kind, sizes), (whole_kind, whole) = parsed(part), parsed(array)
     return (
         kind == whole_kind
         and len(sizes) == len(whole)
@@ -229,7 +193,8 @@ def _is_part(part: str, array: str, devices: int) -> bool:
     )
 
 
-def _parsed(array: str) -> _Array:
+def parsed(array: str) -> _Array:
+    """Returns the type and the dimensions of an array of a Signature."""
     kind, _, sizes = array.rstrip("]").partition("[")
     return kind, tuple(int(size) for size in sizes.split(",") if size)
 
