@@ -55,7 +55,7 @@ def main() -> None:
             mean = np.mean([latency for _, latency in played])
             print(
                 f"{name:30}{kind:10}{min(lengths):6} to {max(lengths):<6}",
-                *map(gained, [mean, greedy.report.latency_ps, *known]),
+                *map(gained, [float(mean), greedy.report.latency_ps, *known]),
             )
 
 

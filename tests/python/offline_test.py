@@ -19,7 +19,7 @@ from mallocgame.level_sets import levels
 from mallocgame.level_sets.describing import peak_bytes
 from mallocgame.level_sets.level_set import FORMAT, INDEX, PROGRAMS, write_archive
 from mallocgame.level_sets.splits import VARIANTS
-from mallocgame.offline import making
+from mallocgame.offline import making, numpy_files
 
 WAVERNN = "wavernn_64steps_b8.tpu_v5e"  # whose instructions wait for small buffers
 BEHAVIOURS = ["greedy", "rent", "mcts:30", "random"]
@@ -235,7 +235,6 @@ def test_bad_settings(arguments, message):
 def test_numpy_gives_back_what_was_written(episodes, tmp_path):
     folder = tmp_path / "data"
     offline.write_numpy(episodes[:4], folder)
-    index = (folder / "index.json").read_bytes()
     offline.write_numpy(episodes[4:], folder)
     back = list(offline.read_numpy(folder))
     assert len(back) == len(episodes)
@@ -245,13 +244,11 @@ def test_numpy_gives_back_what_was_written(episodes, tmp_path):
 
     other = tmp_path / "other"
     offline.write_numpy(episodes[:4], other)
-    assert (other / "index.json").read_bytes() == index
     name = f"{episodes[0].level}.npz"
     assert (other / name).read_bytes() == (folder / name).read_bytes()
-    assert json.loads(index)["observation"] == mg.observation.OBSERVATION_VERSION
-    parts = json.loads(index)["parts"]
-    assert [part["name"] for part in parts] == ["accesses", "actions", "scalars", "action_mask"]
-    assert parts[0]["columns"] == [name for name, _ in mg.observation.access_features()]
+    about = numpy_files.read_about(folder / name)
+    assert about["observation"] == mg.observation.OBSERVATION_VERSION
+    assert (about["size"], about["actions"]) == (COMPACT, episodes[0].masks.shape[1])
     with pytest.raises(mg.InvalidInputError, match="found no level 'x'"):
         offline.read_numpy(folder, ["x"])
 
@@ -270,12 +267,21 @@ def test_what_does_not_fit_is_not_written(episodes, tmp_path):
     path.write_bytes(path.read_bytes()[:-50])
     with pytest.raises(mg.InvalidInputError, match="damaged"):
         list(offline.read_numpy(folder))
-    index = json.loads((folder / "index.json").read_text())
-    other = json.dumps(index | {"observation": 0})
-    for text in ("[]", "{", '{"format": 1}', '{"format": 2, "levels": {"a": [{}]}}', other):
-        (folder / "index.json").write_text(text)
-        with pytest.raises(mg.InvalidInputError, match=r"index\.json: "):
-            offline.read_numpy(folder)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("other.npy", b"")
+    with pytest.raises(mg.InvalidInputError, match="no offline data"):
+        list(offline.read_numpy(folder))
+
+
+@pytest.mark.parametrize("name", ["format", "rules", "observation"])
+def test_other_versions_are_refused(name, episodes, tmp_path, monkeypatch):
+    monkeypatch.setitem(numpy_files._VERSIONS, name, 99)
+    offline.write_numpy(episodes[:1], tmp_path)
+    monkeypatch.undo()
+    with pytest.raises(mg.InvalidInputError, match=f"found {name} 99, allowed: "):
+        list(offline.read_numpy(tmp_path))
+    with pytest.raises(mg.InvalidInputError, match="make the data anew in another folder"):
+        offline.write_numpy(episodes[:1], tmp_path)
 
 
 # --- Minari
@@ -476,12 +482,9 @@ def test_a_folder_of_other_data_is_refused(command, tmp_path):
     status, _, err = command(*usual, "--observation", "flat")
     assert (status, err.count("\n")) == (2, 1)
     assert f"found size {COMPACT}, allowed: {FLAT}, that of the episodes; give another" in err
-    path = tmp_path / "index.json"
-    text = path.read_text()
-    path.write_text(text.replace('"fingerprint": "', '"fingerprint": "x'))
+    (one,) = offline.read_numpy(tmp_path)
+    offline.write_numpy([dataclasses.replace(one, fingerprint="x")], tmp_path)
     assert "give another folder" in command(*usual)[2]
-    path.write_text(text.replace('"rules": ', '"rules": 1'))
-    assert "found rules 1" in command(*usual)[2]
 
 
 def test_games_that_vanish_are_told(tmp_path, monkeypatch, capsys):

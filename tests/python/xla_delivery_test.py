@@ -17,7 +17,6 @@ from xla_programs import SHAPE, jax
 
 import mallocgame as mg
 import mallocgame.xla as mgx
-from mallocgame.xla import hook
 from mallocgame.xla.compiler import installed_versions
 from mallocgame.xla.compiler_process import NO_CHIP
 from mallocgame.xla.signatures import Signature, signature_of_hlo, signature_of_text

@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import pathlib
 
 import mallocgame as mg
 from mallocgame import offline
@@ -15,7 +16,7 @@ from mallocgame.experiments.plan_rows import Row
 from mallocgame.level_sets.splits import SPLITS
 from mallocgame.offline.episodes import OBSERVATIONS
 from mallocgame.offline.minari_files import check_minari
-from mallocgame.offline.numpy_files import load_index
+from mallocgame.offline.numpy_files import read_about
 
 _USUAL = ",".join(offline.BEHAVIOURS)
 
@@ -124,12 +125,12 @@ def _offline(options: argparse.Namespace) -> int:
 
 def _rows(folder: str, names: list[str]) -> list[Row]:
     """What there is of each behaviour on these levels."""
-    there = load_index(folder)["levels"]
     games: dict[str, list[Row]] = collections.defaultdict(list)
     for name in names:
-        if name not in there:  # Somebody has taken the folder away while the rest was played.
+        path = pathlib.Path(folder, f"{name}.npz")
+        if not path.exists():  # Somebody has taken it away while the rest was played.
             raise InvalidInputError(f"{folder}: the games of {name} are gone; run it again")
-        for game in there[name]:
+        for game in read_about(path)["episodes"]:
             games[game["behaviour"]].append(game)
     return [
         {

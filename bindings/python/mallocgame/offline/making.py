@@ -5,7 +5,6 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from mallocgame._core import Observer
 from mallocgame._jobs import run_jobs
@@ -19,7 +18,7 @@ from mallocgame.offline.episodes import (
     runs_of,
     settings_named,
 )
-from mallocgame.offline.numpy_files import check_fits, index_so_far, read_episodes, write_numpy
+from mallocgame.offline.numpy_files import check_fits, read_about, read_episodes, write_numpy
 
 
 def make_dataset(
@@ -53,13 +52,12 @@ def make_dataset(
         raise InvalidInputError(f"{folder}: is no folder")
     if jobs < 1:
         raise InvalidInputError(f"jobs: found {jobs}, allowed: 1 and above")
-    index = index_so_far(folder)
-    if index is not None and on:  # Said before anything is played.
+    if on:  # Said before anything is played.
         game = on[0].game()
-        check_fits(index, folder, Observer(game, settings).size, game.num_actions)
+        check_fits(folder, Observer(game, settings).size, game.num_actions)
     tasks = []
     for level in on:
-        there = _there(index, level, folder)
+        there = _there(level, folder / f"{level.name}.npz")
         missing = [run for run in runs if (run[0].name, run[1]) not in there]
         if missing:
             tasks.append(_Task(level, missing, settings))
@@ -69,7 +67,7 @@ def make_dataset(
     with contextlib.closing(run_jobs(_play, tasks, processes)) as played:
         for task, episodes in played:
             path = folder / f"{task.level.name}.npz"
-            if index is not None and path.exists():
+            if path.exists():
                 kept = {(one.behaviour, one.seed): one for one in read_episodes(path)}
                 kept |= {(one.behaviour, one.seed): one for one in episodes}
                 episodes = list(kept.values())
@@ -77,20 +75,15 @@ def make_dataset(
             done(task.level.name)
 
 
-def _there(
-    index: dict[str, Any] | None, level: Level, folder: pathlib.Path
-) -> set[tuple[str, int]]:
-    """Returns which behaviours and seeds the folder has of a level."""
-    if index is None or not (folder / f"{level.name}.npz").exists():
-        return set()
-    own = index["levels"].get(level.name, [])
+def _there(level: Level, path: pathlib.Path) -> set[tuple[str, int]]:
+    """Returns which behaviours and seeds a file has of a level."""
+    own = read_about(path)["episodes"] if path.exists() else []
     fingerprint = level.features.get("fingerprint")
     for one in own:
         if fingerprint not in (None, one["fingerprint"]) or one["continuation"] != "greedy":
             raise InvalidInputError(
-                f"{folder}: {level.name}: found games of program {one['fingerprint']} that "
-                f"{one['continuation']} plays on, allowed: of {fingerprint}, greedy; give another "
-                "folder"
+                f"{path}: found games of program {one['fingerprint']} that {one['continuation']} "
+                f"plays on, allowed: of {fingerprint}, greedy; give another folder"
             )
     return {(one["behaviour"], one["seed"]) for one in own}
 

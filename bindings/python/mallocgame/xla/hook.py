@@ -19,12 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mallocgame.errors import MallocGameError
-from mallocgame.xla.signatures import (
-    Signature,
-    parsed,
-    signature_of_hlo,
-    signature_of_stablehlo,
-)
+from mallocgame.xla.signatures import Signature, parsed, signature_of_hlo, signature_of_stablehlo
 
 _LOG = logging.getLogger("mallocgame.xla")
 
