@@ -3,30 +3,26 @@
 #include <zstd.h>
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/pjrt/wire.h"
+#include "mallocgame/pjrt/compile.pb.h"
 
 namespace mallocgame::pjrt {
 namespace {
 
-// The fields of PjRtPartialProgramProto.
-enum Field {
-  kProgram = 1,
-  kFormat = 2,
-  kGeneratingPhase = 3,
-  kNextPhases = 4,
-  kVersion = 5,
-  kName = 6
-};
-
 constexpr absl::string_view kZstdMagic = "\x28\xb5\x2f\xfd";
-constexpr size_t kLargestProgram = size_t{1} << 31;
-constexpr int kCompressionLevel = 3;  // zstd's default
+constexpr size_t kLargestProgram = std::numeric_limits<int>::max();  // of a message too
+constexpr int kCompressionLevel = 3;                                 // zstd's default
+
+absl::Status TooLarge() {
+  return absl::ResourceExhaustedError(absl::StrCat("partial program: found more than ",
+                                                   kLargestProgram, " bytes, allowed: no more"));
+}
 
 absl::StatusOr<std::string> Decompress(absl::string_view bytes) {
   const std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> context(ZSTD_createDCtx(),
@@ -44,10 +40,7 @@ absl::StatusOr<std::string> Decompress(absl::string_view bytes) {
           absl::StrCat("partial program: its compressed program: ", ZSTD_getErrorName(left)));
     }
     program.append(part.data(), out.pos);
-    if (program.size() > kLargestProgram) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "partial program: found more than ", kLargestProgram, " bytes, allowed: no more"));
-    }
+    if (program.size() > kLargestProgram) return TooLarge();
     if (left != 0 && in.pos == read && out.pos == 0)
       return absl::InvalidArgumentError("partial program: its compressed program has no end");
   }
@@ -63,31 +56,20 @@ std::string Compress(absl::string_view program) {
   return bytes;
 }
 
-// An empty text is left out, as Protobuf does.
-void AppendText(Field field, const std::string& text, std::string* message) {
-  if (!text.empty()) AppendBytes(field, text, message);
-}
-
 }  // namespace
 
 absl::StatusOr<PartialProgram> ParsePartialProgram(absl::string_view bytes) {
+  PartialProgramProto message;
+  if (bytes.size() > kLargestProgram) return TooLarge();
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return absl::InvalidArgumentError("partial program: its message is damaged");
   PartialProgram partial;
-  absl::string_view program;
-  while (!bytes.empty()) {
-    WireField field;
-    if (const absl::Status status = TakeField(&bytes, &field); !status.ok())
-      return absl::InvalidArgumentError(absl::StrCat("partial program: ", status.message()));
-    if (!field.has_bytes) continue;
-    switch (field.number) {
-      case kProgram: program = field.bytes; break;
-      case kFormat: partial.format = std::string(field.bytes); break;
-      case kGeneratingPhase: partial.generating_phase = std::string(field.bytes); break;
-      case kNextPhases: partial.next_phases.emplace_back(field.bytes); break;
-      case kVersion: partial.version = std::string(field.bytes); break;
-      case kName: partial.name = std::string(field.bytes); break;
-      default: break;
-    }
-  }
+  partial.format = message.format();
+  partial.generating_phase = message.generating_phase();
+  partial.next_phases.assign(message.next_phases().begin(), message.next_phases().end());
+  partial.version = message.version();
+  partial.name = message.name();
+  const absl::string_view program = message.program();
   partial.compressed = absl::StartsWith(program, kZstdMagic);
   if (partial.compressed) {
     MG_ASSIGN_OR_RETURN(partial.program, Decompress(program));
@@ -98,14 +80,15 @@ absl::StatusOr<PartialProgram> ParsePartialProgram(absl::string_view bytes) {
 }
 
 std::string SerializePartialProgram(const PartialProgram& partial) {
-  std::string bytes;
-  AppendBytes(kProgram, partial.compressed ? Compress(partial.program) : partial.program, &bytes);
-  AppendText(kFormat, partial.format, &bytes);
-  AppendText(kGeneratingPhase, partial.generating_phase, &bytes);
-  for (const std::string& phase : partial.next_phases) AppendBytes(kNextPhases, phase, &bytes);
-  AppendText(kVersion, partial.version, &bytes);
-  AppendText(kName, partial.name, &bytes);
-  return bytes;
+  PartialProgramProto message;
+  message.set_program(partial.compressed ? Compress(partial.program) : partial.program);
+  // An empty text is left out.
+  if (!partial.format.empty()) message.set_format(partial.format);
+  if (!partial.generating_phase.empty()) message.set_generating_phase(partial.generating_phase);
+  for (const std::string& phase : partial.next_phases) message.add_next_phases(phase);
+  if (!partial.version.empty()) message.set_version(partial.version);
+  if (!partial.name.empty()) message.set_name(partial.name);
+  return message.SerializeAsString();
 }
 
 }  // namespace mallocgame::pjrt
