@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mallocgame.errors import MallocGameError
+from mallocgame.xla.modules import field_of, varint_of
 from mallocgame.xla.signatures import Signature, parsed, signature_of_hlo, signature_of_stablehlo
 
 _LOG = logging.getLogger("mallocgame.xla")
@@ -124,7 +125,7 @@ def _load(found: Offer, backend: Any, devices: Any, options: Any) -> Any:
     about = _about_results(found.signature)
     try:
         loaded = backend.deserialize_executable(
-            _varint(len(about)) + about + found.executable, devices, options
+            varint_of(len(about)) + about + found.executable, devices, options
         )
     except JaxRuntimeError as error:
         raise HookError(f"the executable can't be loaded: {str(error).splitlines()[0]}") from None
@@ -144,18 +145,10 @@ def _about_results(signature: Signature) -> bytes:
 
     message = b""
     for kind, sizes in map(parsed, signature.outputs):
-        shape = _field(1, b"".join(map(_varint, sizes)))
-        element = b"\x08" + _varint(getattr(PrimitiveType, kind.upper()).value)
-        result = _field(1, shape) + _field(2, element) + _field(4, b"device") + _field(6, shape)
-        message += _field(5, result)
+        shape = field_of(1, b"".join(map(varint_of, sizes)))
+        element = b"\x08" + varint_of(getattr(PrimitiveType, kind.upper()).value)
+        result = (
+            field_of(1, shape) + field_of(2, element) + field_of(4, b"device") + field_of(6, shape)
+        )
+        message += field_of(5, result)
     return message
-
-
-def _field(number: int, body: bytes) -> bytes:
-    """Returns a field of a message that has bytes."""
-    return bytes([number << 3 | 2]) + _varint(len(body)) + body
-
-
-def _varint(number: int) -> bytes:
-    low, rest = number & 0x7F, number >> 7
-    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])

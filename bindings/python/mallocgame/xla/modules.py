@@ -104,7 +104,7 @@ def hlo_proto(module: bytes, assignment: bytes) -> bytes:
     inner = next(body for number, body in wire_fields(module) if number == 1)
     if not isinstance(inner, bytes):
         raise ValueError("no HloModuleProtoWithConfig")
-    proto = b"".join(_field(number, body) for number, body in ((1, inner), (3, assignment)))
+    proto = b"".join(field_of(number, body) for number, body in ((1, inner), (3, assignment)))
     return without_fields(proto, _SOURCE_LOCATIONS)
 
 
@@ -122,22 +122,7 @@ def name_of_proto(module: bytes) -> str:
 
 def wire_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Gives the number and value of each field that is a number or has a length."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        number, wire_type = key >> 3, key & 7
-        value: int | bytes
-        if wire_type == 0:
-            value, at = _varint(message, at)
-            yield number, value
-        elif wire_type == 2:
-            size, at = _varint(message, at)
-            value, at = message[at : at + size], at + size
-            yield number, value
-        elif wire_type in (1, 5):
-            at += 8 if wire_type == 1 else 4
-        else:
-            raise ValueError(f"wire type {wire_type}")
+    return ((number, value) for number, value, _ in _parts(message) if value is not None)
 
 
 def without_fields(message: bytes, fields: Fields) -> bytes:
@@ -146,31 +131,35 @@ def without_fields(message: bytes, fields: Fields) -> bytes:
     IndexError, ValueError: it is no message.
     """
     kept = []
+    for number, value, whole in _parts(message):
+        inside = fields.get(number)
+        if number not in fields:
+            kept.append(whole)
+        elif inside is not None and isinstance(value, bytes):
+            kept.append(field_of(number, without_fields(value, inside)))
+    return b"".join(kept)
+
+
+def _parts(message: bytes) -> Iterator[tuple[int, int | bytes | None, bytes]]:
+    """Gives the number of each field, its value, None for one of fixed width, and all its bytes."""
     at = 0
     while at < len(message):
         begin = at
+        value: int | bytes | None = None
         key, at = _varint(message, at)
-        number, wire_type = key >> 3, key & 7
-        if wire_type == 2:
+        wire_type = key & 7
+        if wire_type == 0:
+            value, at = _varint(message, at)
+        elif wire_type == 2:
             size, at = _varint(message, at)
-            body, at = message[at : at + size], at + size
-            if at > len(message):
-                raise IndexError("a field ends behind the message")
-            if number in fields:
-                inside = fields[number]
-                if inside is not None:
-                    inner = without_fields(body, inside)
-                    kept += [_to_varint(key), _to_varint(len(inner)), inner]
-                continue
-        elif wire_type == 0:
-            _, at = _varint(message, at)
+            value, at = message[at : at + size], at + size
         elif wire_type in (1, 5):
             at += 8 if wire_type == 1 else 4
         else:
             raise ValueError(f"wire type {wire_type}")
-        if number not in fields:
-            kept.append(message[begin:at])
-    return b"".join(kept)
+        if at > len(message):
+            raise IndexError("a field ends behind the message")
+        yield key >> 3, value, message[begin:at]
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
@@ -184,14 +173,11 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def _field(number: int, body: bytes) -> bytes:
-    return _to_varint(number << 3 | 2) + _to_varint(len(body)) + body
+def field_of(number: int, body: bytes) -> bytes:
+    """Returns a field of a message that has a length."""
+    return varint_of(number << 3 | 2) + varint_of(len(body)) + body
 
 
-def _to_varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
+def varint_of(number: int) -> bytes:
+    low, rest = number & 0x7F, number >> 7
+    return bytes([low | 0x80]) + varint_of(rest) if rest else bytes([low])
