@@ -202,44 +202,14 @@ std::optional<std::pair<int64_t, int64_t>> IfOverlap(const OffsetVerdict& verdic
   return std::pair(first, second);
 }
 
-// Texts of a table, which are any bytes.
-py::list BytesOf(const std::vector<std::string>& texts) {
-  py::list list;
-  for (const std::string& text : texts) list.append(py::bytes(text));
-  return list;
-}
-
+// An id is any bytes.
 py::tuple PickledTable(const OffsetTable& table) {
-  py::list intervals;
-  for (const OffsetInterval& i : table.intervals) {
-    py::list gaps;
-    for (const OffsetGap& gap : i.gaps)
-      gaps.append(py::make_tuple(gap.begin, gap.end, gap.low, gap.high));
-    intervals.append(py::make_tuple(i.begin, i.end, i.size, i.alignment, gaps, i.given));
-  }
-  return py::make_tuple(BytesOf(table.ids), intervals, table.hints, table.lines,
-                        BytesOf(table.columns), BytesOf(table.others));
+  return py::make_tuple(py::bytes(OffsetsToCsv(table)), table.lines);
 }
 
 OffsetTable TableOf(const py::tuple& saved) {
-  OffsetTable table;
-  table.ids = saved[0].cast<std::vector<std::string>>();
-  for (const py::handle row : saved[1]) {
-    const auto fields = row.cast<py::tuple>();
-    OffsetInterval interval = {fields[0].cast<int64_t>(), fields[1].cast<int64_t>(),
-                               fields[2].cast<int64_t>()};
-    interval.alignment = fields[3].cast<int64_t>();
-    for (const py::handle gap : fields[4]) {
-      const auto [begin, end, low, high] = gap.cast<std::array<int64_t, 4>>();
-      interval.gaps.push_back({begin, end, low, high});
-    }
-    interval.given = fields[5].cast<std::optional<int64_t>>();
-    table.intervals.push_back(std::move(interval));
-  }
-  table.hints = saved[2].cast<std::vector<int64_t>>();
-  table.lines = saved[3].cast<std::vector<size_t>>();
-  table.columns = saved[4].cast<std::vector<std::string>>();
-  table.others = saved[5].cast<std::vector<std::string>>();
+  OffsetTable table = ValueOrRaise(OffsetsFromCsv(saved[0].cast<std::string>()));
+  table.lines = saved[1].cast<std::vector<size_t>>();
   return table;
 }
 
@@ -292,8 +262,8 @@ void BindTable(py::module_& module) {
           [](const py::bytes& text) { return ValueOrRaise(OffsetsFromCsv(std::string(text))); },
           py::arg("text"), "Reads MiniMalloc's CSV. InvalidInputError names the line.")
       .def("to_csv", &ToCsv, py::arg("offsets") = py::none(),
-           "Returns the CSV, with all columns that were read.\n\noffsets: int64 [intervals], for "
-           "the column `offset`, which is the last unless it was read.")
+           "Returns the CSV, with the columns that are needed.\n\noffsets: int64 [intervals], for "
+           "the column `offset`.")
       .def(
           "__len__", [](const OffsetTable& table) { return table.intervals.size(); },
           "The number of intervals.")
@@ -325,15 +295,7 @@ void BindTable(py::module_& module) {
           "interval takes only its bytes [low, high), none if they are equal.")
       .def_property_readonly(
           "lines", [](const OffsetTable& table) { return table.lines; },
-          "The line of each interval in the text, from 1; empty if it was not read.")
-      .def_property_readonly(
-          "other_columns",
-          [](const OffsetTable& table) {
-            typing::List<py::str> names;
-            for (const std::string& name : OtherColumns(table)) names.append(Text(name));
-            return names;
-          },
-          "The columns of the text that say nothing, but come out again.");
+          "The line of each interval in the text, from 1; empty if it was not read.");
 }
 
 void BindVerdict(py::module_& module) {

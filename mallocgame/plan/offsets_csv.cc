@@ -27,8 +27,8 @@ constexpr size_t kMaxRows = size_t{1} << 20;
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr absl::string_view kSpaces = " \t\r\v\f";
 
-enum class Column : uint8_t { kId, kLower, kUpper, kSize, kAlignment, kHint, kGaps, kOffset };
-constexpr int kColumns = 8, kRequiredColumns = 4;
+enum Column : uint8_t { kId, kLower, kUpper, kSize, kAlignment, kGaps, kOffset };
+constexpr int kColumns = 7, kRequiredColumns = 4;
 
 struct ColumnName {
   absl::string_view name;
@@ -37,21 +37,13 @@ struct ColumnName {
 };
 // The first name of each column is the one that is written.
 constexpr ColumnName kNames[] = {
-    {"id", Column::kId},           {"lower", Column::kLower},         {"upper", Column::kUpper},
-    {"size", Column::kSize},       {"alignment", Column::kAlignment}, {"hint", Column::kHint},
-    {"gaps", Column::kGaps},       {"offset", Column::kOffset},       {"buffer", Column::kId},
-    {"buffer_id", Column::kId},    {"begin", Column::kLower},         {"start", Column::kLower},
-    {"end", Column::kUpper, true},
+    {"id", kId},        {"lower", kLower},         {"upper", kUpper},   {"size", kSize},
+    {"gaps", kGaps},    {"alignment", kAlignment}, {"offset", kOffset}, {"buffer", kId},
+    {"buffer_id", kId}, {"begin", kLower},         {"start", kLower},   {"end", kUpper, true},
 };
 constexpr absl::string_view kAllowed =
     "id (or buffer, buffer_id), lower (begin, start), upper (or end, inclusive), size, "
-    "and alignment, gaps, hint, offset";
-
-const ColumnName* KnownColumn(absl::string_view name) {
-  const auto* found = std::find_if(std::begin(kNames), std::end(kNames),
-                                   [name](const ColumnName& known) { return known.name == name; });
-  return found == std::end(kNames) ? nullptr : found;
-}
+    "and alignment, gaps, offset";
 
 template <class... Parts>
 absl::Status Bad(size_t line, const Parts&... parts) {
@@ -78,36 +70,29 @@ std::optional<int64_t> TakeInteger(absl::string_view& text) {
 // What the header says.
 struct Header {
   std::vector<std::string> names;
-  std::vector<const ColumnName*> columns;  // null: it says nothing
-  std::optional<size_t> of[kColumns];      // which of them is that column
+  std::optional<size_t> of[kColumns];  // which of them is that column
   bool inclusive = false;
 
-  bool Has(Column column) const { return of[static_cast<int>(column)].has_value(); }
   // The column's name as it stands there.
-  const std::string& NameOf(Column column) const { return names[*of[static_cast<int>(column)]]; }
+  const std::string& NameOf(Column column) const { return names[*of[column]]; }
 };
 
 absl::StatusOr<Header> ReadHeader(absl::string_view row, size_t line) {
   Header header;
-  absl::flat_hash_set<absl::string_view> seen;
   for (absl::string_view field : absl::StrSplit(row, ',')) {
     do field = absl::StripAsciiWhitespace(field);
     while (absl::ConsumePrefix(&field, kByteOrderMark));
-    if (!seen.insert(field).second) {
-      return Bad(line, "the column ", Shown(field), " stands there twice");
-    }
-    const ColumnName* known = KnownColumn(field);
-    if (known != nullptr) {
-      std::optional<size_t>& at = header.of[static_cast<int>(known->column)];
+    for (const ColumnName& known : kNames) {
+      if (known.name != field) continue;
+      std::optional<size_t>& at = header.of[known.column];
       if (at.has_value()) {
         return Bad(line, "the columns '", header.names[*at], "' and '", field,
                    "' are two names for the same");
       }
       at = header.names.size();
-      header.inclusive = header.inclusive || known->inclusive;
+      header.inclusive = header.inclusive || known.inclusive;
     }
     header.names.emplace_back(field);
-    header.columns.push_back(known);
   }
   for (int c = 0; c < kRequiredColumns; ++c) {
     if (header.of[c].has_value()) continue;
@@ -125,8 +110,7 @@ class Row {
 
   // Empty if there is no such column.
   absl::string_view Text(Column column) const {
-    return header_.Has(column) ? fields_[*header_.of[static_cast<int>(column)]]
-                               : absl::string_view();
+    return header_.of[column] ? fields_[*header_.of[column]] : absl::string_view();
   }
   absl::StatusOr<int64_t> Integer(Column column) const {
     absl::string_view rest = Text(column);
@@ -169,36 +153,36 @@ absl::StatusOr<OffsetGap> ReadGap(const Row& row, absl::string_view text, bool i
     high = low.has_value() && absl::ConsumePrefix(&rest, ":") ? TakeInteger(rest) : std::nullopt;
   }
   if (!upper.has_value() || !high.has_value() || !rest.empty()) {
-    return row.Bad(Column::kGaps, ", allowed: times LOWER-UPPER or LOWER-UPPER@LOW:HIGH");
+    return row.Bad(kGaps, ", allowed: times LOWER-UPPER or LOWER-UPPER@LOW:HIGH");
   }
   OffsetGap gap = {.begin = *lower, .low = *low, .high = *high};
-  MG_ASSIGN_OR_RETURN(gap.end, After(row, Column::kGaps, *upper, inclusive));
+  MG_ASSIGN_OR_RETURN(gap.end, After(row, kGaps, *upper, inclusive));
   return gap;
 }
 
 absl::StatusOr<OffsetInterval> ReadInterval(const Header& header, const Row& row, size_t line) {
   OffsetInterval interval;
-  MG_ASSIGN_OR_RETURN(interval.begin, row.Integer(Column::kLower));
-  MG_ASSIGN_OR_RETURN(const int64_t upper, row.Integer(Column::kUpper));
-  MG_ASSIGN_OR_RETURN(interval.end, After(row, Column::kUpper, upper, header.inclusive));
-  MG_ASSIGN_OR_RETURN(interval.size, row.Integer(Column::kSize));
+  MG_ASSIGN_OR_RETURN(interval.begin, row.Integer(kLower));
+  MG_ASSIGN_OR_RETURN(const int64_t upper, row.Integer(kUpper));
+  MG_ASSIGN_OR_RETURN(interval.end, After(row, kUpper, upper, header.inclusive));
+  MG_ASSIGN_OR_RETURN(interval.size, row.Integer(kSize));
   if (interval.begin > interval.end) {
-    return Bad(line, header.NameOf(Column::kLower), " ", interval.begin, " is above ",
-               header.NameOf(Column::kUpper), " ", upper);
+    return Bad(line, header.NameOf(kLower), " ", interval.begin, " is above ",
+               header.NameOf(kUpper), " ", upper);
   }
-  if (interval.size < 0) return row.Bad(Column::kSize, ", allowed: 0 and above");
-  MG_ASSIGN_OR_RETURN(interval.alignment, row.Integer(Column::kAlignment, 1));
-  if (interval.alignment < 1) return row.Bad(Column::kAlignment, ", allowed: 1 and above");
-  MG_ASSIGN_OR_RETURN(const int64_t offset, row.Integer(Column::kOffset, -1));
-  if (offset < -1) return row.Bad(Column::kOffset, ", allowed: 0 and above, or -1 for none");
+  if (interval.size < 0) return row.Bad(kSize, ", allowed: 0 and above");
+  MG_ASSIGN_OR_RETURN(interval.alignment, row.Integer(kAlignment, 1));
+  if (interval.alignment < 1) return row.Bad(kAlignment, ", allowed: 1 and above");
+  MG_ASSIGN_OR_RETURN(const int64_t offset, row.Integer(kOffset, -1));
+  if (offset < -1) return row.Bad(kOffset, ", allowed: 0 and above, or -1 for none");
   if (offset >= 0) interval.given = offset;
   for (const absl::string_view text :
-       absl::StrSplit(row.Text(Column::kGaps), absl::ByAnyChar(kSpaces), absl::SkipEmpty())) {
+       absl::StrSplit(row.Text(kGaps), absl::ByAnyChar(kSpaces), absl::SkipEmpty())) {
     MG_ASSIGN_OR_RETURN(const OffsetGap gap, ReadGap(row, text, header.inclusive));
     interval.gaps.push_back(gap);
   }
   if (absl::Status status = CheckGaps(interval); !status.ok())
-    return Bad(line, header.NameOf(Column::kGaps), ": ", status.message());
+    return Bad(line, header.NameOf(kGaps), ": ", status.message());
   return interval;
 }
 
@@ -215,26 +199,9 @@ bool IsBlank(absl::string_view line) {
                      [](char c) { return c == ',' || kSpaces.find(c) != absl::string_view::npos; });
 }
 
-std::string GapText(const OffsetGap& gap, bool inclusive) {
-  std::string text = absl::StrCat(gap.begin, "-", gap.end - (inclusive ? 1 : 0));
-  if (gap.low != 0 || gap.high != 0) absl::StrAppend(&text, "@", gap.low, ":", gap.high);
-  return text;
-}
-
-// The names of the columns that a table needs which was not read.
-std::vector<std::string> NeededColumns(const OffsetTable& table) {
-  const auto any = [&table](auto has) {
-    return std::any_of(table.intervals.begin(), table.intervals.end(), has);
-  };
-  std::vector<std::string> names;
-  for (int c = 0; c < kRequiredColumns; ++c) names.emplace_back(kNames[c].name);
-  if (any([](const OffsetInterval& i) { return i.alignment != 1; }))
-    names.emplace_back("alignment");
-  if (!table.hints.empty()) names.emplace_back("hint");
-  if (any([](const OffsetInterval& i) { return !i.gaps.empty(); })) names.emplace_back("gaps");
-  if (any([](const OffsetInterval& i) { return i.given.has_value(); }))
-    names.emplace_back("offset");
-  return names;
+void AppendGap(std::string* text, const OffsetGap& gap) {
+  absl::StrAppend(text, gap.begin, "-", gap.end);
+  if (gap.low != 0 || gap.high != 0) absl::StrAppend(text, "@", gap.low, ":", gap.high);
 }
 
 }  // namespace
@@ -280,82 +247,43 @@ absl::StatusOr<OffsetTable> OffsetsFromCsv(absl::string_view text) {
     }
     for (absl::string_view& field : fields) field = absl::StripAsciiWhitespace(field);
     const Row row(*header, fields, line);
-    const absl::string_view id = row.Text(Column::kId);
-    if (id.empty()) return row.Bad(Column::kId, ", allowed: a text");
+    const absl::string_view id = row.Text(kId);
+    if (id.empty()) return row.Bad(kId, ", allowed: a text");
     if (!ids.insert(id).second) return Bad(line, "id ", Shown(id), " stands there twice");
     MG_ASSIGN_OR_RETURN(OffsetInterval interval, ReadInterval(*header, row, line));
-    if (header->Has(Column::kHint)) {
-      MG_ASSIGN_OR_RETURN(const int64_t hint, row.Integer(Column::kHint, -1));
-      table.hints.push_back(std::max<int64_t>(hint, -1));
-    }
-    for (size_t f = 0; f < columns; ++f) {
-      if (header->columns[f] == nullptr) table.others.emplace_back(fields[f]);
-    }
     table.ids.emplace_back(id);
     table.intervals.push_back(std::move(interval));
     table.lines.push_back(line);
   }
   if (!header.has_value()) return Bad(1, "found no header; allowed: ", kAllowed);
-  table.columns = std::move(header->names);
   return table;
 }
 
 std::string OffsetsToCsv(const OffsetTable& table, absl::Span<const int64_t> offsets) {
   MG_CHECK(offsets.empty() || offsets.size() == table.intervals.size());
-  std::vector<std::string> names = table.columns.empty() ? NeededColumns(table) : table.columns;
-  if (!offsets.empty() && std::find(names.begin(), names.end(), "offset") == names.end())
-    names.emplace_back("offset");
-  std::vector<const ColumnName*> columns;
-  bool inclusive = false;
-  for (const std::string& name : names) {
-    columns.push_back(KnownColumn(name));
-    inclusive = inclusive || (columns.back() != nullptr && columns.back()->inclusive);
-  }
-  std::string text = absl::StrCat(absl::StrJoin(names, ","), "\n");
-  size_t other = 0;
+  const auto any = [&table](auto has) {
+    return std::any_of(table.intervals.begin(), table.intervals.end(), has);
+  };
+  const bool aligned = any([](const OffsetInterval& i) { return i.alignment != 1; }),
+             gaps = any([](const OffsetInterval& i) { return !i.gaps.empty(); }),
+             given = any([](const OffsetInterval& i) { return i.given.has_value(); });
+  std::string text =
+      absl::StrCat("id,lower,upper,size", aligned ? ",alignment" : "", gaps ? ",gaps" : "",
+                   given || !offsets.empty() ? ",offset" : "", "\n");
   for (size_t i = 0; i < table.intervals.size(); ++i) {
     const OffsetInterval& interval = table.intervals[i];
-    for (size_t c = 0; c < columns.size(); ++c) {
-      if (c > 0) text += ',';
-      if (columns[c] == nullptr) {
-        text += table.others[other++];
-        continue;
-      }
-      switch (columns[c]->column) {
-        case Column::kId: text += table.ids[i]; break;
-        case Column::kLower: absl::StrAppend(&text, interval.begin); break;
-        case Column::kUpper: absl::StrAppend(&text, interval.end - (inclusive ? 1 : 0)); break;
-        case Column::kSize: absl::StrAppend(&text, interval.size); break;
-        case Column::kAlignment: absl::StrAppend(&text, interval.alignment); break;
-        case Column::kHint:
-          absl::StrAppend(&text, table.hints.empty() ? -1 : table.hints[i]);
-          break;
-        case Column::kGaps:
-          absl::StrAppend(
-              &text, absl::StrJoin(interval.gaps, " ", [&](std::string* out, const OffsetGap& gap) {
-                absl::StrAppend(out, GapText(gap, inclusive));
-              }));
-          break;
-        case Column::kOffset:
-          if (!offsets.empty()) {
-            absl::StrAppend(&text, offsets[i]);
-          } else if (interval.given.has_value()) {
-            absl::StrAppend(&text, *interval.given);
-          }
-          break;
-      }
+    absl::StrAppend(&text, table.ids[i], ",", interval.begin, ",", interval.end, ",",
+                    interval.size);
+    if (aligned) absl::StrAppend(&text, ",", interval.alignment);
+    if (gaps) absl::StrAppend(&text, ",", absl::StrJoin(interval.gaps, " ", AppendGap));
+    if (!offsets.empty()) {
+      absl::StrAppend(&text, ",", offsets[i]);
+    } else if (given) {
+      absl::StrAppend(&text, ",", interval.given ? absl::StrCat(*interval.given) : "");
     }
     text += '\n';
   }
   return text;
-}
-
-std::vector<std::string> OtherColumns(const OffsetTable& table) {
-  std::vector<std::string> others;
-  for (const std::string& name : table.columns) {
-    if (KnownColumn(name) == nullptr) others.push_back(name);
-  }
-  return others;
 }
 
 std::vector<std::string> RowNames(const OffsetTable& table) {

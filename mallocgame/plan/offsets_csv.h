@@ -7,7 +7,6 @@
 //              nothing, but has an offset within the capacity
 //   size       bytes
 //   alignment  what its offset is a multiple of (1)
-//   hint       a guess of its offset, or -1; neither we nor MiniMalloc make use of it
 //   gaps       times in which it takes nothing or less, with a space between: 7-9 12-14@2:13 is
 //              nothing from 7 on and before 9, and from 12 on and before 14 only its bytes from 2
 //              on and before 13
@@ -16,7 +15,8 @@
 // The first four have to be there. Where one of the others is empty in a row, it is as if it were
 // not there. Older names are buffer and buffer_id for id, begin and start for lower, and end for
 // upper; with `end`, the times at which intervals and gaps end are the last ones at which they are.
-// Columns of other names are kept, but say nothing. A quote is a character like any other.
+// Columns of other names, as MiniMalloc's `hint`, say nothing. A quote is a character like any
+// other.
 #ifndef MALLOCGAME_PLAN_OFFSETS_CSV_H_
 #define MALLOCGAME_PLAN_OFFSETS_CSV_H_
 
@@ -37,13 +37,7 @@ struct OffsetTable {
   std::vector<std::string> ids;  // one for each interval, as CheckIds asks
   // Without min_offset and steps, which the format does not have.
   std::vector<OffsetInterval> intervals;
-  std::vector<int64_t> hints = {};  // one for each interval, -1 for none; or none at all
-
-  // What OffsetsFromCsv adds; all may be empty.
-  std::vector<size_t> lines = {};         // of the intervals, from 1
-  std::vector<std::string> columns = {};  // their names as they stand there, in order
-  // For each interval in turn, its fields in the columns that say nothing, in order.
-  std::vector<std::string> others = {};
+  std::vector<size_t> lines = {};  // of the intervals, from 1; empty if it was not read
 };
 
 // InvalidArgument: an id occurs twice, is empty, has a comma or a line break, or a space at an end.
@@ -57,13 +51,9 @@ absl::Status CheckIds(absl::Span<const std::string> ids);
 // intervals.
 absl::StatusOr<OffsetTable> OffsetsFromCsv(absl::string_view text);
 
-// The columns of the table by their names, or else those that are needed, in the order above; with
-// `offsets`, one for each interval, these in the column `offset`, which is the last if the table
-// does not have it. MiniMalloc can read it, as it has no blank lines, spaces or byte order mark.
+// The columns that are needed, in the order above; with `offsets`, one for each interval, these in
+// the column `offset`. MiniMalloc can read it, as it has no blank lines, spaces or byte order mark.
 std::string OffsetsToCsv(const OffsetTable& table, absl::Span<const int64_t> offsets = {});
-
-// The columns that say nothing.
-std::vector<std::string> OtherColumns(const OffsetTable& table);
 
 // What messages call the intervals: `row 'b1' (line 2)`, or `interval 'b1'` if it was not read.
 std::vector<std::string> RowNames(const OffsetTable& table);

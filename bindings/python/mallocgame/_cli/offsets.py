@@ -20,7 +20,7 @@ def register(commands: parser.Commands) -> None:
     command.add_argument(
         "table",
         metavar="FILE",
-        help="MiniMalloc's CSV: columns id, lower, upper, size, and alignment, gaps, hint, offset; "
+        help="MiniMalloc's CSV: columns id, lower, upper, size, and alignment, gaps, offset; "
         "an offset in it is given and stays",
     )
     command.add_argument(
@@ -53,7 +53,7 @@ def register(commands: parser.Commands) -> None:
         "--output",
         type=parser.output_file,
         metavar="FILE",
-        help="write the CSV with all its columns and their offsets, if they fit",
+        help="write the CSV with the offsets, if they fit",
     )
 
 
@@ -69,13 +69,11 @@ def _offsets(options: argparse.Namespace) -> int:
     }
     run = _check if options.check else _solve
     status, more, text = named(options.table, lambda: run(options, table))
-    row |= more | {"other_columns": table.other_columns}
+    row |= more
     if options.json:
         print_json(row)
     else:
         console.print_line(text)
-        if table.other_columns:
-            console.print_line(f"Columns that say nothing: {', '.join(table.other_columns)}")
     return status
 
 
