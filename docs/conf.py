@@ -124,11 +124,7 @@ def _public_headers() -> list[str]:
     Those are left out that it says are of no use by themselves.
     """
     headers = []
-    for lists in (
-        "mallocgame/CMakeLists.txt",
-        "agents/mcts/CMakeLists.txt",
-        "bindings/c/CMakeLists.txt",
-    ):
+    for lists in ("mallocgame/CMakeLists.txt", "bindings/c/CMakeLists.txt"):
         file = _ROOT / lists
         text = file.read_text() if file.exists() else ""
         for files in re.findall(r"FILE_SET HEADERS BASE_DIRS \S+ FILES([^#)]*)", text):

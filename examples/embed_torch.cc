@@ -3,7 +3,7 @@
 //
 //     embed_torch resnet50_b1.tpu_v4i.mgp [UPDATES]
 //
-// It prints mean returns. Beside mallocgame::io and mallocgame::mcts it links libtorch.
+// It prints mean returns. Beside mallocgame::io it links libtorch.
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "agents/mcts/game_model.h"
-#include "agents/mcts/search.h"
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/time/time_game.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/program_file.h"
+#include "mallocgame/tree/game_model.h"
+#include "mallocgame/tree/search.h"
 #include "mallocgame/vector/vector_env.h"
 
 namespace mg = mallocgame;

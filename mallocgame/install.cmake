@@ -1,7 +1,7 @@
 # What `cmake --install DIR --component development` puts in place: public headers, the static
 # libraries, and mallocgameConfig.cmake, which offers them to find_package(mallocgame) as
-# mallocgame::core, mallocgame::io, mallocgame::pjrt, mallocgame::mcts and mallocgame::c (the last
-# two add themselves, in agents/mcts and bindings/c).
+# mallocgame::core, mallocgame::io, mallocgame::pjrt and mallocgame::c (the last adds itself, in
+# bindings/c).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mallocgame)

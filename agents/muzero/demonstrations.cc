@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "agents/mcts/schedule_policy.h"
 #include "agents/muzero/task.h"
 #include "agents/training/bytes.h"
 #include "mallocgame/base/deadline.h"
@@ -19,6 +18,7 @@
 #include "mallocgame/search/starts.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/registry.h"
+#include "mallocgame/tree/schedule_policy.h"
 
 namespace mallocgame::muzero {
 namespace {

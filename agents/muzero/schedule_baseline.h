@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "agents/mcts/schedule_policy.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/search/intent.h"
+#include "mallocgame/tree/schedule_policy.h"
 
 namespace mallocgame::muzero {
 

@@ -4,8 +4,8 @@
 #include <limits>
 #include <utility>
 
-#include "agents/mcts/schedule_policy.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/tree/schedule_policy.h"
 
 namespace mallocgame::muzero {
 namespace {

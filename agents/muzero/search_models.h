@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "agents/mcts/model.h"
 #include "agents/muzero/config.h"
 #include "agents/muzero/network.h"
 #include "agents/muzero/task.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/tree/model.h"
 
 namespace mallocgame::muzero {
 

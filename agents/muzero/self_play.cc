@@ -6,11 +6,11 @@
 #include <limits>
 #include <utility>
 
-#include "agents/mcts/selection.h"
 #include "agents/training/bytes.h"
 #include "agents/training/stopwatch.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/tree/selection.h"
 
 namespace mallocgame::muzero {
 namespace {

@@ -15,7 +15,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "agents/mcts/search.h"
 #include "agents/muzero/config.h"
 #include "agents/muzero/harvest.h"
 #include "agents/muzero/network.h"
@@ -23,6 +22,7 @@
 #include "agents/muzero/search_models.h"
 #include "agents/muzero/task.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/tree/search.h"
 
 namespace mallocgame::muzero {
 

@@ -7,12 +7,12 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "agents/mcts/schedule_policy.h"
 #include "agents/muzero/game_parts.h"
 #include "agents/muzero/value_scale.h"
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/tree/schedule_policy.h"
 
 namespace mallocgame::muzero {
 using training::ReadBytes;

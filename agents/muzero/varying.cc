@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "agents/mcts/rollout_policy.h"
-#include "agents/mcts/schedule_policy.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/search/anneal.h"
 #include "mallocgame/search/game_search.h"
+#include "mallocgame/tree/rollout_policy.h"
+#include "mallocgame/tree/schedule_policy.h"
 
 namespace mallocgame::muzero {
 namespace {

@@ -3,9 +3,9 @@
 // otherwise.
 #include <benchmark/benchmark.h>
 
-#include "agents/mcts/selection.h"
 #include "benchmarks/speed/measure_search.h"
 #include "benchmarks/speed/table_model.h"
+#include "mallocgame/tree/selection.h"
 
 namespace mallocgame::mcts {
 namespace {

@@ -9,9 +9,9 @@
 #include <memory>
 #include <utility>
 
-#include "agents/mcts/model.h"
-#include "agents/mcts/search.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/tree/model.h"
+#include "mallocgame/tree/search.h"
 
 namespace mallocgame::mcts {
 

@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "agents/mcts/selection.h"
 #include "benchmarks/speed/measure_search.h"
 #include "mallocgame/game/time/time_game.h"
+#include "mallocgame/tree/selection.h"
 
 namespace mallocgame::mcts {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "agents/mcts/model.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/tree/model.h"
 
 namespace mallocgame::mcts {
 

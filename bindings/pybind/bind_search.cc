@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agents/mcts/search.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/base/home_process.h"
+#include "mallocgame/tree/search.h"
 
 namespace py = pybind11;
 

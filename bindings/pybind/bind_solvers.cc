@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "agents/mcts/mcts_solver.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
@@ -81,14 +80,6 @@ py::array_t<double> ReturnsOfActions(const StateHandle& state,
   const std::unique_ptr<Position> copy = state.position->Clone();
   return ToArray(
       ValueOrRaise(WithoutGil([&] { return ActionReturns(*copy, prices ? &*prices : nullptr); })));
-}
-
-// The solvers beside the core's own: those of agents/ that need nothing to be built from, then the
-// caller's.
-std::vector<NamedSolver> BesideTheCores(const std::vector<NamedSolver>& callers = {}) {
-  std::vector<NamedSolver> all = {mcts::MctsSolver()};
-  all.insert(all.end(), callers.begin(), callers.end());
-  return all;
 }
 
 // What a solver's thread does.
@@ -180,8 +171,8 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   limits.evaluations = evaluations;
   limits.seed = seed;
   const auto begin = std::chrono::steady_clock::now();
-  const std::vector<NamedSolver> beside = BesideTheCores(extra_solvers);
-  const SolveProblem problem{game->game, game->program->XlaPlanFor(game->game->hardware()), beside};
+  const SolveProblem problem{game->game, game->program->XlaPlanFor(game->game->hardware()),
+                             extra_solvers};
   Solving solving(
       [solver, problem, schedule](const SolveLimits& own) -> absl::StatusOr<ScheduleResult> {
         if (schedule) return SolveSchedule(problem, own, *schedule);
@@ -406,12 +397,10 @@ void BindSolvers(py::module_& module) {
                ", latency_ps=" + std::to_string(r.result.report.latency_ps) + ">";
       });
 
-  module.def(
-      "solver_names", [] { return SolverNames(BesideTheCores()); }, "Names that solve() takes.");
+  module.def("solver_names", [] { return SolverNames(); }, "Names that solve() takes.");
   module.def(
       "solver_game",
-      [](const std::string& solver, std::vector<NamedSolver> extra_solvers) {
-        for (const NamedSolver& own : BesideTheCores()) extra_solvers.push_back(own);
+      [](const std::string& solver, const std::vector<NamedSolver>& extra_solvers) {
         return ValueOrRaise(GamePlayedBy(solver, extra_solvers));
       },
       py::arg("solver"), py::arg("extra_solvers") = std::vector<NamedSolver>{},

@@ -24,7 +24,8 @@ struct OwnSolver {
 // its program in the order of instructions that it has.
 constexpr absl::string_view kTimeGame[] = {"time"}, kPriorityGame[] = {"priority"},
                             kPlacing[] = {"time", "priority"},
-                            kAll[] = {"time", "priority", "schedule"};
+                            kAll[] = {"time", "priority", "schedule"},
+                            kSearched[] = {"priority", "time", "schedule"};
 
 // A portfolio runs other solvers of this table.
 absl::StatusOr<SolveResult> SolveWithPortfolio(const SolveProblem& problem,
@@ -50,6 +51,7 @@ constexpr std::array kSolvers = {
     OwnSolver{"portfolio", SolveWithPortfolio, kPlacing},
     OwnSolver{"portfolio-xla", SolveWithPortfolioXla, kPlacing},
     OwnSolver{"exact", SolveExact, kTimeGame},
+    OwnSolver{"mcts", SolveMcts, kSearched},
 };
 
 template <class Solver>

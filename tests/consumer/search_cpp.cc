@@ -4,7 +4,7 @@
 #include <iostream>
 #include <vector>
 
-#include "agents/mcts/search.h"
+#include "mallocgame/tree/search.h"
 
 namespace mcts = mallocgame::mcts;
 

@@ -55,6 +55,10 @@ absl::StatusOr<SolveResult> SolveRandom(const SolveProblem& problem, const Solve
   return SolveByPlaying(problem, limits, PlayRandom);
 }
 
+absl::StatusOr<SolveResult> SolveMcts(const SolveProblem& problem, const SolveLimits& limits) {
+  return SolveByPlaying(problem, limits, PlayMcts);
+}
+
 absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveLimits& limits) {
   Budget budget(limits);
   const ExactOutcome outcome = PlayExact(*problem.game, budget);

@@ -23,6 +23,7 @@ bool PlayGreedy(const Game& game, Budget& budget);
 bool PlayRent(const Game& game, Budget& budget);
 bool PlayAnneal(const Game& given, Budget& budget);
 bool PlayRandom(const Game& game, Budget& budget);
+bool PlayMcts(const Game& game, Budget& budget);
 
 struct ExactOutcome {
   bool optimal = false;  // the best play is proven to be one
@@ -43,6 +44,7 @@ absl::StatusOr<SolveResult> SolveGreedy(const SolveProblem& problem, const Solve
 absl::StatusOr<SolveResult> SolveRent(const SolveProblem& problem, const SolveLimits& limits);
 absl::StatusOr<SolveResult> SolveAnneal(const SolveProblem& problem, const SolveLimits& limits);
 absl::StatusOr<SolveResult> SolveRandom(const SolveProblem& problem, const SolveLimits& limits);
+absl::StatusOr<SolveResult> SolveMcts(const SolveProblem& problem, const SolveLimits& limits);
 absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveLimits& limits);
 
 // Where searches of the priority game start: the better one of rent's best game and of the best

@@ -6,8 +6,6 @@
 // Every second game starts from a few random changes to the best one, so that the search does not
 // stay where it is. The others start from the best game itself, with 1, 2, 1, 4, 1, 2, 1, 8 ...
 // times the simulations of the first for each decision.
-#include "agents/mcts/mcts_solver.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -15,17 +13,18 @@
 #include <utility>
 #include <vector>
 
-#include "agents/mcts/game_model.h"
-#include "agents/mcts/rollout_policy.h"
-#include "agents/mcts/schedule_policy.h"
-#include "agents/mcts/search.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/search/starts.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/rent.h"
+#include "mallocgame/tree/game_model.h"
+#include "mallocgame/tree/rollout_policy.h"
+#include "mallocgame/tree/schedule_policy.h"
+#include "mallocgame/tree/search.h"
 
-namespace mallocgame::mcts {
+namespace mallocgame {
+namespace mcts {
 namespace {
 
 // For each decision, in every second game. A priority game has more actions.
@@ -227,7 +226,7 @@ void PlayGames(const Game& game, BasePolicy& policy, int simulations, Rng& rng, 
 }
 
 // A priority game is the one that begins best among those that differ in what is important.
-bool PlayMcts(const Game& game, Budget& budget) {
+void PlaySearched(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 4);
   if (game.options().decides_order()) {
     const FoundPlan first = StartingPlan(*game.PlannedAt({}), budget.deadline().Share(kStartShare));
@@ -241,18 +240,14 @@ bool PlayMcts(const Game& game, Budget& budget) {
     RolloutPolicy policy(game, IntentLike(game, ReadGame(rent)));
     PlayGames(game, policy, kTimeSimulations, rng, budget);
   }
-  return false;
 }
 
 }  // namespace
+}  // namespace mcts
 
-NamedSolver MctsSolver() {
-  return {"mcts",
-          [](const SolveProblem& problem, const SolveLimits& limits) {
-            return SolveByPlaying(problem, limits, PlayMcts);
-          },
-          /*portfolio_share=*/0,
-          {"priority", "time", "schedule"}};
+bool PlayMcts(const Game& game, Budget& budget) {
+  mcts::PlaySearched(game, budget);
+  return false;
 }
 
-}  // namespace mallocgame::mcts
+}  // namespace mallocgame

@@ -1,6 +1,4 @@
-// The solver `mcts` beside those of the library.
-#include "agents/mcts/mcts_solver.h"
-
+// The solver `mcts`.
 #include <memory>
 #include <string>
 
@@ -8,8 +6,8 @@
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/solvers/registry.h"
-#include "tests/agents/mcts/tiny_game.h"
 #include "tests/catch.h"
+#include "tests/tree/tiny_game.h"
 
 namespace mallocgame::mcts {
 namespace {
@@ -23,7 +21,6 @@ SolveLimits Evaluations(int64_t evaluations, uint64_t seed = 0) {
 }
 
 TEST_CASE("finds the optimum of nearly all tiny programs, and nothing better") {
-  const NamedSolver more[] = {MctsSolver()};
   Rng rng(3);
   int optimal = 0, games = 0;
   for (int i = 0; i < 40; ++i) {
@@ -31,7 +28,7 @@ TEST_CASE("finds the optimum of nearly all tiny programs, and nothing better") {
     SolveLimits exact_limits;
     exact_limits.seconds = 20;
     const auto exact = Solve("exact", {game}, exact_limits);
-    const auto found = Solve("mcts", {game, nullptr, more}, Evaluations(20000));
+    const auto found = Solve("mcts", {game}, Evaluations(20000));
     REQUIRE(exact.ok());
     REQUIRE(found.ok());
     REQUIRE(exact->status == SolveStatus::kOptimal);
@@ -46,11 +43,10 @@ TEST_CASE("finds the optimum of nearly all tiny programs, and nothing better") {
 
 TEST_CASE("never worse than greedy, and the same for the same seed") {
   const std::string kind = GENERATE(as<std::string>(), "time", "priority", "schedule");
-  const NamedSolver more[] = {MctsSolver()};
   Rng rng(8);
   for (int i = 0; i < 20; ++i) {
     const auto game = TinyGame(rng, 14, kind);
-    const SolveProblem problem = {game, nullptr, more};
+    const SolveProblem problem = {game};
     const auto greedy = Solve("greedy", problem, Evaluations(1));
     const auto found = Solve("mcts", problem, Evaluations(300, 5)),
                again = Solve("mcts", problem, Evaluations(300, 5));
@@ -65,7 +61,6 @@ TEST_CASE("never worse than greedy, and the same for the same seed") {
 }
 
 TEST_CASE("the priority game of a tiny program often ends as well as the best time game") {
-  const NamedSolver more[] = {MctsSolver()};
   Rng rng(3);
   int best = 0, games = 0;
   for (int i = 0; i < 40; ++i) {
@@ -73,7 +68,7 @@ TEST_CASE("the priority game of a tiny program often ends as well as the best ti
     SolveLimits exact_limits;
     exact_limits.seconds = 20;
     const auto exact = Solve("exact", {game}, exact_limits);
-    const auto found = Solve("mcts", {PriorityGameOf(*game), nullptr, more}, Evaluations(5000));
+    const auto found = Solve("mcts", {PriorityGameOf(*game)}, Evaluations(5000));
     REQUIRE(exact.ok());
     REQUIRE(found.ok());
     REQUIRE(Validate(game->program(), game->hardware(), found->plan).ok());
@@ -87,12 +82,11 @@ TEST_CASE("the priority game of a tiny program often ends as well as the best ti
 
 TEST_CASE("a game comes with what its searches said") {
   const std::string kind = GENERATE(as<std::string>(), "time", "priority", "schedule");
-  const NamedSolver more[] = {MctsSolver()};
   Rng rng(12);
   int whole = 0;
   for (int i = 0; i < 20; ++i) {
     const auto game = TinyGame(rng, 14, kind);
-    const auto found = Solve("mcts", {game, nullptr, more}, Evaluations(5000, 3));
+    const auto found = Solve("mcts", {game}, Evaluations(5000, 3));
     REQUIRE(found.ok());
     const int actions = found->play.game->num_actions();
     const size_t numbers = found->play.actions.size() * actions;
@@ -120,7 +114,7 @@ TEST_CASE("a game comes with what its searches said") {
       CHECK(static_cast<double>(values[found->play.actions[d]]) == Approx(share).margin(1e-6));
     }
     whole += static_cast<int>(!cut);
-    CHECK(Solve("mcts", {game, nullptr, more}, Evaluations(5000, 3))->play.search.visits ==
+    CHECK(Solve("mcts", {game}, Evaluations(5000, 3))->play.search.visits ==
           found->play.search.visits);
     CHECK(Solve("greedy", {game}, Evaluations(1))->play.search.visits.empty());
   }
@@ -132,14 +126,13 @@ TEST_CASE(
   Rng rng(6);
   const auto game = TinyGame(rng, 10);
   int calls = 0;
-  const NamedSolver more[] = {MctsSolver(),
-                              {"mine",
+  const NamedSolver more[] = {{"mine",
                                [&calls](const SolveProblem& problem, const SolveLimits& limits) {
                                  ++calls;
                                  return Solve("greedy", problem, limits);
                                },
                                0.1}};
-  CHECK(SolverNames(more).size() == SolverNames().size() + 2);
+  CHECK(SolverNames(more).size() == SolverNames().size() + 1);
   CHECK(SolverNames(more).back() == "mine");
   REQUIRE(Solve("mine", {game, nullptr, more}, Evaluations(1)).ok());
   CHECK(calls == 1);
@@ -148,7 +141,6 @@ TEST_CASE(
   const auto unknown = Solve("none", {game, nullptr, more}, Evaluations(1));
   CHECK(unknown.status().code() == absl::StatusCode::kNotFound);
   CHECK(std::string(unknown.status().message()).find("mcts, mine") != std::string::npos);
-  CHECK(Solve("mcts", {game}, Evaluations(1)).status().code() == absl::StatusCode::kNotFound);
 }
 
 }  // namespace

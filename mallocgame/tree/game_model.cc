@@ -1,4 +1,4 @@
-#include "agents/mcts/game_model.h"
+#include "mallocgame/tree/game_model.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "agents/mcts/schedule_policy.h"
+#include "mallocgame/tree/schedule_policy.h"
 
 #include <algorithm>
 #include <utility>

@@ -4,8 +4,8 @@
 //
 // A model that knows no illegal actions, no rewards or no ends leaves those outputs alone: they
 // hold suitable values beforehand.
-#ifndef AGENTS_MCTS_MODEL_H_
-#define AGENTS_MCTS_MODEL_H_
+#ifndef MALLOCGAME_TREE_MODEL_H_
+#define MALLOCGAME_TREE_MODEL_H_
 
 #include <cstdint>
 
@@ -82,4 +82,4 @@ class Model {
 
 }  // namespace mallocgame::mcts
 
-#endif  // AGENTS_MCTS_MODEL_H_
+#endif  // MALLOCGAME_TREE_MODEL_H_

@@ -1,4 +1,4 @@
-#include "agents/mcts/search.h"
+#include "mallocgame/tree/search.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agents/mcts/tree.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
+#include "mallocgame/tree/tree.h"
 
 namespace mallocgame::mcts {
 namespace {

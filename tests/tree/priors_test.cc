@@ -1,13 +1,13 @@
 // Rows of priors, and the power of e that they are made with, against the plain formulas.
-#include "agents/mcts/priors.h"
+#include "mallocgame/tree/priors.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "agents/mcts/exponential.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/tree/exponential.h"
 #include "tests/catch.h"
 
 namespace mallocgame::mcts {

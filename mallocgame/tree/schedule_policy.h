@@ -1,14 +1,13 @@
 // How a schedule game is played on: units by rank, then residences as an intent wants. And how any
 // game is.
-#ifndef AGENTS_MCTS_SCHEDULE_POLICY_H_
-#define AGENTS_MCTS_SCHEDULE_POLICY_H_
+#ifndef MALLOCGAME_TREE_SCHEDULE_POLICY_H_
+#define MALLOCGAME_TREE_SCHEDULE_POLICY_H_
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "agents/mcts/rollout_policy.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/position.h"
@@ -16,6 +15,7 @@
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/schedule/units.h"
 #include "mallocgame/search/intent.h"
+#include "mallocgame/tree/rollout_policy.h"
 
 namespace mallocgame::mcts {
 
@@ -64,4 +64,4 @@ std::unique_ptr<BasePolicy> MakePolicy(const Game& game, const Plan* plan = null
 
 }  // namespace mallocgame::mcts
 
-#endif  // AGENTS_MCTS_SCHEDULE_POLICY_H_
+#endif  // MALLOCGAME_TREE_SCHEDULE_POLICY_H_

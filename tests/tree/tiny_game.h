@@ -1,6 +1,6 @@
 // A random game that is small enough for a search to find its best play.
-#ifndef MALLOCGAME_TESTS_AGENTS_MCTS_TINY_GAME_H_
-#define MALLOCGAME_TESTS_AGENTS_MCTS_TINY_GAME_H_
+#ifndef MALLOCGAME_TESTS_TREE_TINY_GAME_H_
+#define MALLOCGAME_TESTS_TREE_TINY_GAME_H_
 
 #include <memory>
 
@@ -25,4 +25,4 @@ inline std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions,
 
 }  // namespace mallocgame::mcts
 
-#endif  // MALLOCGAME_TESTS_AGENTS_MCTS_TINY_GAME_H_
+#endif  // MALLOCGAME_TESTS_TREE_TINY_GAME_H_

@@ -1,5 +1,5 @@
 // The rules of selection, compared with what the papers say.
-#include "agents/mcts/selection.h"
+#include "mallocgame/tree/selection.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <numeric>
 #include <string>
 
-#include "agents/mcts/search.h"
-#include "tests/agents/mcts/fake_models.h"
+#include "mallocgame/tree/search.h"
 #include "tests/catch.h"
+#include "tests/tree/fake_models.h"
 
 namespace mallocgame::mcts {
 namespace {

@@ -1,8 +1,8 @@
 // Rules of selection. A rule says which action to follow at the root and below it, which one to
 // play in the end, and what a policy should learn. The search is one loop, and takes a rule as an
 // argument: PUCT, Gumbel, or another one that a caller writes.
-#ifndef AGENTS_MCTS_SELECTION_H_
-#define AGENTS_MCTS_SELECTION_H_
+#ifndef MALLOCGAME_TREE_SELECTION_H_
+#define MALLOCGAME_TREE_SELECTION_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "agents/mcts/tree.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/tree/tree.h"
 
 namespace mallocgame::mcts {
 
@@ -151,4 +151,4 @@ Halving HalvingAt(int considered, int simulations, int index);
 
 }  // namespace mallocgame::mcts
 
-#endif  // AGENTS_MCTS_SELECTION_H_
+#endif  // MALLOCGAME_TREE_SELECTION_H_

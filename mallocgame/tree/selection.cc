@@ -1,4 +1,4 @@
-#include "agents/mcts/selection.h"
+#include "mallocgame/tree/selection.h"
 
 #include <bit>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "agents/mcts/exponential.h"
+#include "mallocgame/tree/exponential.h"
 
 namespace mallocgame::mcts {
 namespace {

@@ -1,9 +1,9 @@
 // A tree of a few nodes, with numbers worked out by hand.
-#include "agents/mcts/tree.h"
+#include "mallocgame/tree/tree.h"
 
 #include <vector>
 
-#include "agents/mcts/exponential.h"
+#include "mallocgame/tree/exponential.h"
 #include "tests/catch.h"
 
 namespace mallocgame::mcts {

@@ -1,5 +1,5 @@
 // The search with models that need no network.
-#include "agents/mcts/search.h"
+#include "mallocgame/tree/search.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "agents/mcts/tree.h"
-#include "tests/agents/mcts/fake_models.h"
+#include "mallocgame/tree/tree.h"
 #include "tests/catch.h"
+#include "tests/tree/fake_models.h"
 
 namespace mallocgame::mcts {
 namespace {

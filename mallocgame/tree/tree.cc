@@ -1,4 +1,4 @@
-#include "agents/mcts/tree.h"
+#include "mallocgame/tree/tree.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "agents/mcts/priors.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/tree/priors.h"
 
 namespace mallocgame::mcts {
 

@@ -1,6 +1,6 @@
 // The true rules under the search: positions are the same as those of play, and the search finds
 // the best play of a tiny game.
-#include "agents/mcts/game_model.h"
+#include "mallocgame/tree/game_model.h"
 
 #include <algorithm>
 #include <atomic>
@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "agents/mcts/search.h"
-#include "agents/mcts/tree.h"
 #include "mallocgame/game/time/time_game.h"
-#include "tests/agents/mcts/tiny_game.h"
+#include "mallocgame/tree/search.h"
+#include "mallocgame/tree/tree.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
+#include "tests/tree/tiny_game.h"
 
 namespace mallocgame::mcts {
 namespace {

@@ -1,13 +1,13 @@
 // Models without a network: one with random numbers by a key that each step hashes, and a take-away
 // game with known values.
-#ifndef TESTS_AGENTS_MCTS_FAKE_MODELS_H_
-#define TESTS_AGENTS_MCTS_FAKE_MODELS_H_
+#ifndef TESTS_TREE_FAKE_MODELS_H_
+#define TESTS_TREE_FAKE_MODELS_H_
 
 #include <cstdint>
 #include <vector>
 
-#include "agents/mcts/model.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/tree/model.h"
 
 namespace mallocgame::mcts::testing {
 
@@ -123,4 +123,4 @@ class StonesModel final : public Model {
 
 }  // namespace mallocgame::mcts::testing
 
-#endif  // TESTS_AGENTS_MCTS_FAKE_MODELS_H_
+#endif  // TESTS_TREE_FAKE_MODELS_H_

@@ -1,4 +1,4 @@
-#include "agents/mcts/rollout_policy.h"
+#include "mallocgame/tree/rollout_policy.h"
 
 #include <algorithm>
 #include <utility>

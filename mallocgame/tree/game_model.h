@@ -4,8 +4,8 @@
 //
 // Positions are not copied. Each root has one, which becomes the position in question by undoing
 // and applying decisions.
-#ifndef AGENTS_MCTS_GAME_MODEL_H_
-#define AGENTS_MCTS_GAME_MODEL_H_
+#ifndef MALLOCGAME_TREE_GAME_MODEL_H_
+#define MALLOCGAME_TREE_GAME_MODEL_H_
 
 #include <cstdint>
 #include <memory>
@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "agents/mcts/model.h"
 #include "mallocgame/base/worker_pool.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/tree/model.h"
 
 namespace mallocgame::mcts {
 
@@ -82,4 +82,4 @@ class GameModel final : public Model {
 
 }  // namespace mallocgame::mcts
 
-#endif  // AGENTS_MCTS_GAME_MODEL_H_
+#endif  // MALLOCGAME_TREE_GAME_MODEL_H_

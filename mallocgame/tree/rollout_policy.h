@@ -1,7 +1,7 @@
 // How a game is played on, from any position to its end: as another one was played, or to get a
 // plan. The *base policy* of rollouts (Bertsekas, Tsitsiklis and Wu 1997).
-#ifndef AGENTS_MCTS_ROLLOUT_POLICY_H_
-#define AGENTS_MCTS_ROLLOUT_POLICY_H_
+#ifndef MALLOCGAME_TREE_ROLLOUT_POLICY_H_
+#define MALLOCGAME_TREE_ROLLOUT_POLICY_H_
 
 #include <cstdint>
 #include <memory>
@@ -47,4 +47,4 @@ class RolloutPolicy final : public BasePolicy {
 
 }  // namespace mallocgame::mcts
 
-#endif  // AGENTS_MCTS_ROLLOUT_POLICY_H_
+#endif  // MALLOCGAME_TREE_ROLLOUT_POLICY_H_

@@ -12,8 +12,8 @@
 // model as one batch, and adds the model's answers to the trees. The tree of a root depends only on
 // its model, its seed and the options. It does not depend on the other roots, on the number of
 // threads, or on how a batch was split.
-#ifndef AGENTS_MCTS_SEARCH_H_
-#define AGENTS_MCTS_SEARCH_H_
+#ifndef MALLOCGAME_TREE_SEARCH_H_
+#define MALLOCGAME_TREE_SEARCH_H_
 
 #include <atomic>
 #include <cstdint>
@@ -24,10 +24,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "agents/mcts/model.h"
-#include "agents/mcts/selection.h"
-#include "agents/mcts/tree.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/tree/model.h"
+#include "mallocgame/tree/selection.h"
+#include "mallocgame/tree/tree.h"
 
 namespace mallocgame::mcts {
 
@@ -120,4 +120,4 @@ class Search {
 
 }  // namespace mallocgame::mcts
 
-#endif  // AGENTS_MCTS_SEARCH_H_
+#endif  // MALLOCGAME_TREE_SEARCH_H_

@@ -1,7 +1,7 @@
 // Infinity, and e^x in a form that compilers turn into vector instructions, with the same result on
 // every machine. Private to the folder.
-#ifndef AGENTS_MCTS_EXPONENTIAL_H_
-#define AGENTS_MCTS_EXPONENTIAL_H_
+#ifndef MALLOCGAME_TREE_EXPONENTIAL_H_
+#define MALLOCGAME_TREE_EXPONENTIAL_H_
 
 #include <bit>
 #include <cstdint>
@@ -36,4 +36,4 @@ inline float Exp(float x) {
 
 }  // namespace mallocgame::mcts
 
-#endif  // AGENTS_MCTS_EXPONENTIAL_H_
+#endif  // MALLOCGAME_TREE_EXPONENTIAL_H_

@@ -2,8 +2,8 @@
 // the model's logits and, once it is needed, the policy that they stand for. Rows are padded to
 // whole vectors, because most of the time of a shallow tree goes into these loops. The results are
 // the same numbers on every machine. Private to the folder.
-#ifndef AGENTS_MCTS_PRIORS_H_
-#define AGENTS_MCTS_PRIORS_H_
+#ifndef MALLOCGAME_TREE_PRIORS_H_
+#define MALLOCGAME_TREE_PRIORS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -37,4 +37,4 @@ BestPrior FindBest(const float* row, size_t count);
 
 }  // namespace mallocgame::mcts
 
-#endif  // AGENTS_MCTS_PRIORS_H_
+#endif  // MALLOCGAME_TREE_PRIORS_H_

@@ -1,10 +1,10 @@
-#include "agents/mcts/priors.h"
+#include "mallocgame/tree/priors.h"
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
-#include "agents/mcts/exponential.h"
+#include "mallocgame/tree/exponential.h"
 
 namespace mallocgame::mcts {
 namespace {
