@@ -26,12 +26,12 @@
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/program_file.h"
 #include "mallocgame/schedule/units.h"
-#include "mallocgame/scheduling/schedule_moves.h"
-#include "mallocgame/scheduling/scheduled_game.h"
 #include "mallocgame/search/anneal.h"
 #include "mallocgame/search/game_search.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/residence_search.h"
+#include "mallocgame/solvers/schedule/schedule_moves.h"
+#include "mallocgame/solvers/schedule/scheduled_game.h"
 
 namespace mallocgame {
 namespace {

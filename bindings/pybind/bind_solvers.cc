@@ -23,10 +23,10 @@
 #include "mallocgame/base/home_process.h"
 #include "mallocgame/game/prices.h"
 #include "mallocgame/schedule/instruction_order.h"
-#include "mallocgame/scheduling/solve_schedule.h"
 #include "mallocgame/solvers/bounds.h"
 #include "mallocgame/solvers/playing/action_returns.h"
 #include "mallocgame/solvers/registry.h"
+#include "mallocgame/solvers/schedule/solve_schedule.h"
 #include "mallocgame/solvers/xla/heuristic.h"
 
 namespace py = pybind11;

@@ -26,7 +26,7 @@
 #include "mallocgame/hardware/price_law.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/replay/program_file.h"
-#include "mallocgame/scheduling/solve_schedule.h"
+#include "mallocgame/solvers/schedule/solve_schedule.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace mallocgame::python {

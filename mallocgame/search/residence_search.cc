@@ -65,7 +65,7 @@ ResidenceSearch::ResidenceSearch(const Game& game, const Plan& plan)
     all_.push_back(static_cast<int32_t>(d));
   }
   FindLarge();
-  trial_ = arrangement_.compute_ps() + schedule_.Run(arrangement_);
+  trial_ = arrangement_.compute_ps() + copy_times_.Run(arrangement_);
   Accept();
   Remember();
 }
@@ -83,12 +83,12 @@ bool ResidenceSearch::Try(int64_t most) {
   // Stalls only add to it.
   if (arrangement_.steps().empty() || arrangement_.compute_ps() > most) return false;
   trial_ =
-      arrangement_.compute_ps() + schedule_.Try(arrangement_, most - arrangement_.compute_ps());
+      arrangement_.compute_ps() + copy_times_.Try(arrangement_, most - arrangement_.compute_ps());
   return trial_ <= most;
 }
 
 void ResidenceSearch::Accept() {
-  schedule_.Keep();
+  copy_times_.Keep();
   latency_ = trial_;
   for (const Arrangement::Step& step : arrangement_.steps()) changed_.push_back(step.residence);
   arrangement_.Settle();
@@ -119,15 +119,15 @@ void ResidenceSearch::Return() {
   arrangement_.Settle();
   remembered_.assign(arrangement_.placed().begin(), arrangement_.placed().end());
   changed_.clear();
-  latency_ = arrangement_.compute_ps() + schedule_.Run(arrangement_);
+  latency_ = arrangement_.compute_ps() + copy_times_.Run(arrangement_);
 }
 
 Plan ResidenceSearch::Remembered() const {
   Arrangement arrangement(tables_);
   PlaceRemembered(arrangement);
-  CopySchedule schedule;
-  schedule.Run(arrangement);
-  return schedule.ToPlan(arrangement);
+  CopyTimes times;
+  times.Run(arrangement);
+  return times.ToPlan(arrangement);
 }
 
 int32_t ResidenceSearch::AnyDecision(Rng& rng) const {

@@ -25,7 +25,7 @@
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/priority/arrangement.h"
-#include "mallocgame/game/priority/copy_schedule.h"
+#include "mallocgame/game/priority/copy_times.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/search/neighbourhood.h"
 #include "mallocgame/search/repeats.h"
@@ -96,7 +96,7 @@ class ResidenceSearch final : public Neighbourhood {
   ArrangementTables tables_;
   Repeats repeats_;
   Arrangement arrangement_;
-  CopySchedule schedule_;
+  CopyTimes copy_times_;
   std::vector<int32_t> all_, large_;  // decisions that may be served from fast memory
   std::vector<int32_t> others_;       // those that are not among all_ now
   std::vector<int32_t> position_of_;  // of each decision: its position among those of its buffer

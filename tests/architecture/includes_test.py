@@ -27,7 +27,6 @@ ALLOWED = {
     "search": GAME,
     "tree": SEARCH,
     "solvers": SEARCH | {"tree"},
-    "scheduling": SEARCH | SCHEDULE | {"solvers"},
     "hlo": PLAN | SCHEDULE,
     "replay": SEARCH | SCHEDULE | {"solvers"},
     "vector": GAME,
@@ -35,11 +34,13 @@ ALLOWED = {
     "pjrt": BASE,
 }
 # Folders of solvers -> what they may include of `solvers` besides themselves. None knows the table
-# of solvers or the portfolio that runs them.
+# of solvers or the portfolio that runs them, but the search for a schedule, which has a solver
+# place what it found.
 SOLVERS = {
     "lagrangian": {"bounds.h"},
     "styles": set(),
     "xla": set(),
+    "schedule": {"solver.h", "recorder.h", "registry.h"},
     "playing": {"styles", "xla", "solver.h", "bounds.h", "budget.h"},
     "planning": {"playing", "styles", "xla", "solver.h", "recorder.h", "pipeline.h"},
 }
@@ -73,7 +74,7 @@ GAMES = {
 # priority game does, searches play beside a game of it, and networks see its runs.
 GAME_GUESTS = [
     ("mallocgame/search/residence_search.h", "priority/arrangement.h"),
-    ("mallocgame/search/residence_search.h", "priority/copy_schedule.h"),
+    ("mallocgame/search/residence_search.h", "priority/copy_times.h"),
     ("mallocgame/placement/", "priority/priority_tables.h"),
     ("mallocgame/placement/", "priority/run_graph.h"),
     ("mallocgame/solvers/styles/", "priority/run_graph.h"),

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "mallocgame/game/priority/channel_slack.h"
-#include "mallocgame/game/priority/copy_schedule.h"
+#include "mallocgame/game/priority/copy_times.h"
 #include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/search/intent.h"

@@ -1,7 +1,7 @@
 // Residences of one plan, placed one after the other and removed in any order. Both can be taken
 // back, the last one first. An Arrangement knows what lies where and when, and what instructions
-// cost with that; the copies that fill and empty the residences are scheduled by a CopySchedule
-// (copy_schedule.h).
+// cost with that; the copies that fill and empty the residences get their times from a CopyTimes
+// (copy_times.h).
 #ifndef MALLOCGAME_GAME_PRIORITY_ARRANGEMENT_H_
 #define MALLOCGAME_GAME_PRIORITY_ARRANGEMENT_H_
 

@@ -216,22 +216,22 @@ int64_t PriorityState::KnownStallWith(int action) const {
 }
 
 int64_t PriorityState::ScheduledStall() const {
-  return tables_->options.exact_stalls ? own_schedule_.StallOf(arrangement_)
-                                       : ThreadSchedule().Run(arrangement_);
+  return tables_->options.exact_stalls ? own_copy_times_.StallOf(arrangement_)
+                                       : TimesOfThread().Run(arrangement_);
 }
 
-CopySchedule& PriorityState::ThreadSchedule() {
-  static thread_local CopySchedule schedule;
-  return schedule;
+CopyTimes& PriorityState::TimesOfThread() {
+  static thread_local CopyTimes times;
+  return times;
 }
 
-int64_t PriorityState::OwnSchedule::StallOf(const Arrangement& arrangement) {
-  if (schedule_ == nullptr) schedule_ = std::make_unique<CopySchedule>();
+int64_t PriorityState::OwnCopyTimes::StallOf(const Arrangement& arrangement) {
+  if (copy_times_ == nullptr) copy_times_ = std::make_unique<CopyTimes>();
   const absl::Span<const uint64_t> stamps = arrangement.stamps();
-  if (count_ <= stamps.size() && (count_ == 0 || stamps[count_ - 1] == last_)) schedule_->Keep();
+  if (count_ <= stamps.size() && (count_ == 0 || stamps[count_ - 1] == last_)) copy_times_->Keep();
   count_ = stamps.size();
   last_ = stamps.empty() ? 0 : stamps.back();
-  return schedule_->Try(arrangement, std::numeric_limits<int64_t>::max());
+  return copy_times_->Try(arrangement, std::numeric_limits<int64_t>::max());
 }
 
 PriorityState::Placing PriorityState::PlacingOf(size_t candidate, Mode mode) const {
@@ -405,8 +405,8 @@ void PriorityState::UpdateStalls(const PlannedResidence& placed) {
 }
 
 Plan PriorityState::ToPlan() const {
-  ThreadSchedule().Run(arrangement_);
-  return ThreadSchedule().ToPlan(arrangement_);
+  TimesOfThread().Run(arrangement_);
+  return TimesOfThread().ToPlan(arrangement_);
 }
 
 std::string PriorityState::ToString() const {

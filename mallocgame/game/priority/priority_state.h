@@ -20,11 +20,11 @@
 // prefetches, its own and others': each would like to have its bytes from the tick on from which it
 // is hidden, even if they are reserved only later.
 //
-// When no run is open the game is over, and the copies are scheduled: the one that is needed first
-// in front, each part as early as the channel and the bytes at its place allow (copy_schedule.h).
+// When no run is open the game is over, and the copies get times: the one that is needed first in
+// front, each part as early as the channel and the bytes at its place allow (copy_times.h).
 // So every game ends in a valid plan. Before, latency_ps() counts as stalls what the channel can't
 // serve in time even if the bytes at each place were free, and the last decision's saving makes up
-// the difference; or with PlacingOptions::exact_stalls those of the copies scheduled so far.
+// the difference; or with PlacingOptions::exact_stalls those of the copies timed so far.
 #ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_STATE_H_
 #define MALLOCGAME_GAME_PRIORITY_PRIORITY_STATE_H_
 
@@ -41,7 +41,7 @@
 #include "mallocgame/game/position.h"
 #include "mallocgame/game/priority/arrangement.h"
 #include "mallocgame/game/priority/channel_slack.h"
-#include "mallocgame/game/priority/copy_schedule.h"
+#include "mallocgame/game/priority/copy_times.h"
 #include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/game/priority/priority_tables.h"
 #include "mallocgame/game/priority/profile.h"
@@ -178,36 +178,35 @@ class PriorityState final : public Position {
   size_t num_candidates_ = 0;
   // For each tick: the time of the copies that must be done behind it, those of its segment only;
   // for each segment the least stall that follows in one run of the program. Their sum is stall_,
-  // unless the copies are scheduled.
+  // unless the copies have their times.
   std::vector<int64_t> due_ps_;
   std::vector<int64_t> stall_of_;
   ChannelSlack slack_;
   Profile wanted_space_, wanted_copies_;
   std::vector<Decided> decided_;
   std::vector<uint8_t> actions_;
-  // -1: it is that of the copies as they are scheduled, which nobody has asked for yet.
+  // -1: it is that of the copies at their times, which nobody has asked for yet.
   mutable int64_t stall_ = 0;
-  // With exact stalls each position has a schedule of its own, which decisions change one by one.
-  // Those that are taken back were only tried. A copy of the position begins with what it had
-  // scheduled itself.
-  class OwnSchedule {
+  // With exact stalls each position has copy times of its own, which decisions change one by one.
+  // Those that are taken back were only tried. A copy of the position begins without any.
+  class OwnCopyTimes {
    public:
-    OwnSchedule() = default;
-    OwnSchedule(const OwnSchedule&) {}
+    OwnCopyTimes() = default;
+    OwnCopyTimes(const OwnCopyTimes&) {}
     // NOLINTNEXTLINE(bugprone-unhandled-self-assignment): nothing is copied.
-    OwnSchedule& operator=(const OwnSchedule&) { return *this; }
+    OwnCopyTimes& operator=(const OwnCopyTimes&) { return *this; }
     int64_t StallOf(const Arrangement& arrangement);
 
    private:
-    std::unique_ptr<CopySchedule> schedule_;
+    std::unique_ptr<CopyTimes> copy_times_;
     // Of the arrangement that was asked about last: how many residences it had, and the last one's
     // stamp. What has been placed since is on top of that.
     size_t count_ = 0;
     uint64_t last_ = 0;
   };
-  // Else games are scheduled at their ends, one after the other.
-  static CopySchedule& ThreadSchedule();
-  mutable OwnSchedule own_schedule_;
+  // Else copies are timed at the ends of games, one after the other.
+  static CopyTimes& TimesOfThread();
+  mutable OwnCopyTimes own_copy_times_;
   // With exact stalls: that of actions which have been asked about at this position.
   mutable std::vector<std::pair<int, int64_t>> stall_with_;
   mutable std::array<Considered, kMaxCandidates> considered_;

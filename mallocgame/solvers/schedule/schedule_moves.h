@@ -1,6 +1,6 @@
 // The changes of an order of instructions that local search tries. Private to the folder.
-#ifndef MALLOCGAME_SCHEDULING_SCHEDULE_MOVES_H_
-#define MALLOCGAME_SCHEDULING_SCHEDULE_MOVES_H_
+#ifndef MALLOCGAME_SOLVERS_SCHEDULE_SCHEDULE_MOVES_H_
+#define MALLOCGAME_SOLVERS_SCHEDULE_SCHEDULE_MOVES_H_
 
 #include <cstdint>
 #include <vector>
@@ -39,4 +39,4 @@ class ScheduleMoves {
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_SCHEDULING_SCHEDULE_MOVES_H_
+#endif  // MALLOCGAME_SOLVERS_SCHEDULE_SCHEDULE_MOVES_H_

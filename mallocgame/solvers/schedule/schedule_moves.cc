@@ -1,4 +1,4 @@
-#include "mallocgame/scheduling/schedule_moves.h"
+#include "mallocgame/solvers/schedule/schedule_moves.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
-// The oracle of CopySchedule: makes the transfers of an arrangement and plays the channel over the
+// The oracle of CopyTimes: makes the transfers of an arrangement and plays the channel over the
 // whole program each time, and keeps nothing from one arrangement to the next.
-#ifndef TESTS_SUPPORT_FRESH_COPY_SCHEDULE_H_
-#define TESTS_SUPPORT_FRESH_COPY_SCHEDULE_H_
+#ifndef TESTS_SUPPORT_FRESH_COPY_TIMES_H_
+#define TESTS_SUPPORT_FRESH_COPY_TIMES_H_
 
 #include <array>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace mallocgame::testing {
 
-class FreshCopySchedule {
+class FreshCopyTimes {
  public:
   int64_t Run(const Arrangement& arrangement);
   Plan ToPlan(const Arrangement& arrangement) const;
@@ -88,4 +88,4 @@ class FreshCopySchedule {
 
 }  // namespace mallocgame::testing
 
-#endif  // TESTS_SUPPORT_FRESH_COPY_SCHEDULE_H_
+#endif  // TESTS_SUPPORT_FRESH_COPY_TIMES_H_

@@ -1,4 +1,4 @@
-#include "tests/support/fresh_copy_schedule.h"
+#include "tests/support/fresh_copy_times.h"
 
 #include <algorithm>
 #include <bit>
@@ -20,14 +20,14 @@ int32_t IndexOf(uint64_t key) { return static_cast<int32_t>(key & 0xffffffff); }
 
 }  // namespace
 
-int64_t FreshCopySchedule::Run(const Arrangement& arrangement) {
+int64_t FreshCopyTimes::Run(const Arrangement& arrangement) {
   arrangement_ = &arrangement;
   tables_ = &arrangement.tables();
   MakeTransfers();
   return Play();
 }
 
-void FreshCopySchedule::MakeTransfers() {
+void FreshCopyTimes::MakeTransfers() {
   const auto residences = static_cast<int32_t>(arrangement_->placed().size());
   transfers_.clear();
   waits_.clear();
@@ -69,12 +69,12 @@ void FreshCopySchedule::MakeTransfers() {
 }
 
 // The last tick up to `tick` that lies in the scope, but not before `least`.
-Tick FreshCopySchedule::InScope(Tick tick, int32_t scope, Tick least) const {
+Tick FreshCopyTimes::InScope(Tick tick, int32_t scope, Tick least) const {
   while (tick > least && tables_->scopes[tick] != scope) --tick;
   return tick;
 }
 
-void FreshCopySchedule::AddEviction(int32_t r) {
+void FreshCopyTimes::AddEviction(int32_t r) {
   const PlannedResidence& planned = placed(r);
   Transfer transfer;
   transfer.placed = r;
@@ -93,7 +93,7 @@ void FreshCopySchedule::AddEviction(int32_t r) {
 
 // Sets the deadline of an eviction: it must be done before the next residence, or an instruction
 // for itself, needs the bytes that it frees.
-void FreshCopySchedule::HurryEviction(int32_t r) {
+void FreshCopyTimes::HurryEviction(int32_t r) {
   const PlannedResidence& planned = placed(r);
   Transfer& transfer = transfers_[eviction_of_[r]];
   const Tick needed =
@@ -112,7 +112,7 @@ void FreshCopySchedule::HurryEviction(int32_t r) {
 
 // Adds the slices of a prefetch. Each part of its bytes can be filled as soon as the last residence
 // that was there has gone.
-void FreshCopySchedule::AddSlices(int32_t r) {
+void FreshCopyTimes::AddSlices(int32_t r) {
   const PlannedResidence& planned = placed(r);
   Tick earliest = planned.earliest_fetch;
   if (tables_->tables.reserved.Most(earliest, planned.begin) > planned.offset)
@@ -133,7 +133,7 @@ void FreshCopySchedule::AddSlices(int32_t r) {
 }
 
 // Adds slices for the open bytes that residence `r` takes over from `other`.
-void FreshCopySchedule::TakeOver(int32_t r, int32_t other, Tick earliest) {
+void FreshCopyTimes::TakeOver(int32_t r, int32_t other, Tick earliest) {
   const PlannedResidence& occupied = placed(other);
   if (occupied.offset >= open_.back().second || open_.front().first >= top(occupied)) return;
   still_open_.clear();
@@ -153,8 +153,8 @@ void FreshCopySchedule::TakeOver(int32_t r, int32_t other, Tick earliest) {
 // The bytes [begin, end) of fast memory are free for residence `r` from `free_from` on, when the
 // eviction `after` (-1: none) is done. Adds slices that fill them, so that a more urgent copy
 // never waits long for one of them.
-void FreshCopySchedule::AddSlice(int32_t r, int64_t begin, int64_t end, Tick free_from,
-                                 int32_t after) {
+void FreshCopyTimes::AddSlice(int32_t r, int64_t begin, int64_t end, Tick free_from,
+                              int32_t after) {
   const int64_t piece = std::max(kMinSliceBytes, DivideUp(arrangement_->size(placed(r)), kSlices));
   for (; begin < end; begin += piece) {
     AddPrefetch(r, begin, std::min(begin + piece, end), free_from);
@@ -162,7 +162,7 @@ void FreshCopySchedule::AddSlice(int32_t r, int64_t begin, int64_t end, Tick fre
   }
 }
 
-void FreshCopySchedule::AddPrefetch(int32_t r, int64_t begin, int64_t end, Tick free_from) {
+void FreshCopyTimes::AddPrefetch(int32_t r, int64_t begin, int64_t end, Tick free_from) {
   const PlannedResidence& planned = placed(r);
   Transfer transfer;
   transfer.placed = r;
@@ -177,7 +177,7 @@ void FreshCopySchedule::AddPrefetch(int32_t r, int64_t begin, int64_t end, Tick 
 }
 
 // The eviction that brings the value of a prefetch to main memory; -1: there is none.
-int32_t FreshCopySchedule::SourceOf(const PlannedResidence& planned) const {
+int32_t FreshCopyTimes::SourceOf(const PlannedResidence& planned) const {
   if (planned.replaces >= 0) return -1;
   const auto of = tables_->decisions_of(planned.buffer);
   for (int32_t i = planned.first; i-- > 0;) {
@@ -189,14 +189,14 @@ int32_t FreshCopySchedule::SourceOf(const PlannedResidence& planned) const {
 }
 
 // Lets the transfer wait for the eviction; -1: for none.
-void FreshCopySchedule::WaitFor(int32_t transfer, int32_t eviction) {
+void FreshCopyTimes::WaitFor(int32_t transfer, int32_t eviction) {
   if (eviction < 0) return;
   ++transfers_[transfer].missing;
   waits_.push_back({transfer, transfers_[eviction].first_wait});
   transfers_[eviction].first_wait = static_cast<int32_t>(waits_.size()) - 1;
 }
 
-int64_t FreshCopySchedule::Play() {
+int64_t FreshCopyTimes::Play() {
   const Program& program = tables_->program;
   queue_.clear();
   issued_.clear();
@@ -255,19 +255,19 @@ int64_t FreshCopySchedule::Play() {
   return stall;
 }
 
-void FreshCopySchedule::CanBegin(int32_t j, Tick tick) {
+void FreshCopyTimes::CanBegin(int32_t j, Tick tick) {
   next_ready_[j] = ready_at_[tick];
   ready_at_[tick] = j;
 }
 
-void FreshCopySchedule::SetReady(int32_t j) {
+void FreshCopyTimes::SetReady(int32_t j) {
   const Transfer& transfer = transfers_[j];
   if (transfer.begin < 0) ready_[transfer.place / 64] |= uint64_t{1} << transfer.place % 64;
 }
 
 // Serves the transfer at the front of the queue, which is done at tick `done`; returns the time
 // that this takes.
-int64_t FreshCopySchedule::ServeFront(Tick done) {
+int64_t FreshCopyTimes::ServeFront(Tick done) {
   const QueuedTransfer front = queue_.front();
   queue_.pop_front();
   transfers_[front.transfer].done = done;
@@ -279,7 +279,7 @@ int64_t FreshCopySchedule::ServeFront(Tick done) {
 }
 
 // Counts the outstanding copies and says whether there are no more than may be.
-bool FreshCopySchedule::Outstanding() {
+bool FreshCopyTimes::Outstanding() {
   outstanding_ = {0, 0};
   last_issued_ = {-1, -1};
   for (const QueuedTransfer& queued : queue_) {
@@ -292,7 +292,7 @@ bool FreshCopySchedule::Outstanding() {
          outstanding_[1] <= hardware.max_outstanding_evictions;
 }
 
-void FreshCopySchedule::ServeIdle(Tick t) {
+void FreshCopyTimes::ServeIdle(Tick t) {
   int64_t left = arrangement_->idle_ps(t);
   while (left > 0) {
     if (queue_.empty() && !IssueNext(t)) return;
@@ -305,7 +305,7 @@ void FreshCopySchedule::ServeIdle(Tick t) {
 }
 
 // Begins the transfer that is needed first of those that can begin.
-bool FreshCopySchedule::IssueNext(Tick t) {
+bool FreshCopyTimes::IssueNext(Tick t) {
   for (size_t word = 0; word < ready_.size(); ++word) {
     for (uint64_t bits = ready_[word]; bits != 0; bits &= bits - 1) {
       if (TryIssue(by_deadline_[64 * word + std::countr_zero(bits)], t)) return true;
@@ -315,7 +315,7 @@ bool FreshCopySchedule::IssueNext(Tick t) {
 }
 
 // Begins the transfer at tick `t` if it hasn't begun, may begin there and there are not too many.
-bool FreshCopySchedule::TryIssue(int32_t j, Tick t) {
+bool FreshCopyTimes::TryIssue(int32_t j, Tick t) {
   const Transfer& transfer = transfers_[j];
   if (transfer.begin >= 0 || transfer.scope != tables_->scopes[t]) return false;
   const Hardware& hardware = tables_->game.hardware();
@@ -329,7 +329,7 @@ bool FreshCopySchedule::TryIssue(int32_t j, Tick t) {
   return true;
 }
 
-void FreshCopySchedule::Issue(int32_t j, Tick tick) {
+void FreshCopyTimes::Issue(int32_t j, Tick tick) {
   Transfer& transfer = transfers_[j];
   transfer.begin = tick;
   ready_[transfer.place / 64] &= ~(uint64_t{1} << transfer.place % 64);
@@ -337,7 +337,7 @@ void FreshCopySchedule::Issue(int32_t j, Tick tick) {
   queue_.push_back({j, transfer.service_ps});
 }
 
-Plan FreshCopySchedule::ToPlan(const Arrangement& arrangement) const {
+Plan FreshCopyTimes::ToPlan(const Arrangement& arrangement) const {
   const Program& program = tables_->program;
   Plan plan = AllMainPlan(program, tables_->game.hardware());
   const std::vector<Copy> of_pins = std::exchange(plan.copies, {});

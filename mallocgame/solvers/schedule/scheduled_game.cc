@@ -1,4 +1,4 @@
-#include "mallocgame/scheduling/scheduled_game.h"
+#include "mallocgame/solvers/schedule/scheduled_game.h"
 
 #include <utility>
 

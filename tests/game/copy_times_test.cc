@@ -1,5 +1,5 @@
 // A copy schedule that is changed is the one that would be made anew.
-#include "mallocgame/game/priority/copy_schedule.h"
+#include "mallocgame/game/priority/copy_times.h"
 
 #include <algorithm>
 #include <limits>
@@ -11,14 +11,14 @@
 #include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/hardware/hardware.h"
 #include "tests/catch.h"
-#include "tests/support/fresh_copy_schedule.h"
+#include "tests/support/fresh_copy_times.h"
 #include "tests/support/large_program.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
 namespace {
 
-using testing::FreshCopySchedule;
+using testing::FreshCopyTimes;
 using testing::RandomProgram;
 using testing::TestHardware;
 
@@ -124,14 +124,14 @@ Arrangement WithoutHoles(const Arrangement& arrangement) {
   return without_holes;
 }
 
-void CheckSame(CopySchedule& changed, const Arrangement& arrangement) {
+void CheckSame(CopyTimes& changed, const Arrangement& arrangement) {
   const Arrangement without_holes = WithoutHoles(arrangement);
   REQUIRE(without_holes.compute_ps() == arrangement.compute_ps());
   REQUIRE(without_holes.preloads() == arrangement.preloads());
   REQUIRE(without_holes.placements() == arrangement.placements());
   for (Tick t = 0; t < arrangement.tables().program.ticks(); t += 7)
     REQUIRE(without_holes.TakenBytes(t) == arrangement.TakenBytes(t));
-  FreshCopySchedule fresh;
+  FreshCopyTimes fresh;
   const int64_t stall_ps = fresh.Run(without_holes);
   REQUIRE(changed.Run(arrangement) == stall_ps);
   REQUIRE(changed.ToPlan(arrangement) == fresh.ToPlan(without_holes));
@@ -139,7 +139,7 @@ void CheckSame(CopySchedule& changed, const Arrangement& arrangement) {
 
 TEST_CASE("a schedule changed by random residences is the one made anew") {
   Rng rng(1);
-  CopySchedule changed;  // one for all games
+  CopyTimes changed;  // one for all games
   int64_t residences = 0;
   for (int n = 0; n < 400; ++n) {
     const auto program = RandomProgram(rng, {.instructions = 6 + static_cast<int>(rng.Below(150)),
@@ -169,7 +169,7 @@ TEST_CASE("a schedule changed by random residences is the one made anew") {
 
 TEST_CASE("a schedule that was tried and given up leaves no trace") {
   Rng rng(3);
-  CopySchedule schedule;
+  CopyTimes schedule;
   int exact = 0, broken_off = 0, given_up = 0;
   for (int n = 0; n < 200; ++n) {
     const auto program = RandomProgram(rng, {.instructions = 6 + static_cast<int>(rng.Below(400)),
@@ -188,7 +188,7 @@ TEST_CASE("a schedule that was tried and given up leaves no trace") {
       random.Try();
       const int64_t most = rng.Below(3) == 0 ? std::numeric_limits<int64_t>::max() : kept,
                     stall_ps = schedule.Try(random.arrangement(), most);
-      FreshCopySchedule fresh;
+      FreshCopyTimes fresh;
       const int64_t right = fresh.Run(WithoutHoles(random.arrangement()));
       exact += stall_ps == right;
       broken_off += stall_ps != right;
@@ -218,7 +218,7 @@ TEST_CASE("so it is on a large program") {
   for (const char* chip : {"tpu_v4i", "tpu_v5e"}) {
     const auto game = PriorityGame(program, *HardwarePreset(chip));
     RandomArrangement random(*game, rng);
-    CopySchedule changed;
+    CopyTimes changed;
     for (int n = 0; n < 3000; ++n) random.PlaceOne();
     for (int step = 0; step < 100; ++step) {
       INFO(chip << ", step " << step);

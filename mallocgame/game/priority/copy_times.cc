@@ -1,4 +1,4 @@
-#include "mallocgame/game/priority/copy_schedule.h"
+#include "mallocgame/game/priority/copy_times.h"
 
 #include <algorithm>
 #include <limits>
@@ -14,13 +14,13 @@ constexpr int kSoonBlocks = 4;    // of so many ticks: so far a change saves sta
 
 }  // namespace
 
-int64_t CopySchedule::Run(const Arrangement& arrangement) {
+int64_t CopyTimes::Run(const Arrangement& arrangement) {
   const int64_t stall = Try(arrangement, std::numeric_limits<int64_t>::max());
   Keep();
   return stall;
 }
 
-int64_t CopySchedule::Try(const Arrangement& arrangement, int64_t most) {
+int64_t CopyTimes::Try(const Arrangement& arrangement, int64_t most) {
   if (!is_kept_) TakeBack();
   arrangement_ = &arrangement;
   tables_ = &arrangement.tables();
@@ -50,16 +50,16 @@ int64_t CopySchedule::Try(const Arrangement& arrangement, int64_t most) {
   return ValueOf(stall_);
 }
 
-int64_t CopySchedule::ValueOf(const Times& stall) const {
+int64_t CopyTimes::ValueOf(const Times& stall) const {
   return tables_->Value(arrangement_->compute_times() + stall) - arrangement_->compute_ps();
 }
 
 // Whether the stalls are too much, even with so much less of them.
-bool CopySchedule::IsTooMuch(const Times& savings) const {
+bool CopyTimes::IsTooMuch(const Times& savings) const {
   return ValueOf(stall_) > most_ && ValueOf(stall_ - savings) > most_;
 }
 
-void CopySchedule::Keep() {
+void CopyTimes::Keep() {
   is_kept_ = true;
   transfers_.Keep();
   for (const auto& [tick, idle] : moved_) idle_of_[tick] = idle;
@@ -70,7 +70,7 @@ void CopySchedule::Keep() {
   journal_.num_states = 0;
 }
 
-void CopySchedule::TakeBack() {
+void CopyTimes::TakeBack() {
   const auto restore = [](auto& journal, auto& values) {
     for (; !journal.empty(); journal.pop_back())
       values[journal.back().first] = journal.back().second;
@@ -85,7 +85,7 @@ void CopySchedule::TakeBack() {
   }
 }
 
-void CopySchedule::FindChanges() {
+void CopyTimes::FindChanges() {
   changes_.clear();
   for (const Tick tick : transfers_.moved()) moved_.emplace_back(tick, Times{});
   std::erase_if(moved_, [this](auto& moved) {
@@ -110,13 +110,13 @@ void CopySchedule::FindChanges() {
   });
 }
 
-void CopySchedule::SetService(int32_t id, const Service& service) {
+void CopyTimes::SetService(int32_t id, const Service& service) {
   journal_.services.emplace_back(id, services_[id]);
   services_[id] = service;
 }
 
 // Replaces the state that is kept for this tick.
-void CopySchedule::KeepState(Tick tick) {
+void CopyTimes::KeepState(Tick tick) {
   const size_t block = tick / kStateTicks;
   if (journal_.num_states == journal_.states.size()) journal_.states.emplace_back();
   auto& [place, state] = journal_.states[journal_.num_states++];
@@ -127,13 +127,13 @@ void CopySchedule::KeepState(Tick tick) {
 }
 
 // The stalls that a change which has begun, or goes on, at this tick may save.
-Times CopySchedule::StallsSoon(Tick tick) const {
+Times CopyTimes::StallsSoon(Tick tick) const {
   const auto begin = stall_of_block_.begin() + tick / kStateTicks;
   return std::accumulate(
       begin, begin + std::min<std::ptrdiff_t>(kSoonBlocks, stall_of_block_.end() - begin), Times{});
 }
 
-void CopySchedule::SetStall(Tick tick, const Times& stall) {
+void CopyTimes::SetStall(Tick tick, const Times& stall) {
   const Times more = stall - stall_of_[tick];
   stall_ += more;
   stall_of_[tick] = stall;
@@ -141,7 +141,7 @@ void CopySchedule::SetStall(Tick tick, const Times& stall) {
 }
 
 // Plays from the block of this change on, until the state is as it was. False: it was broken off.
-bool CopySchedule::PlayFrom(size_t first_change) {
+bool CopyTimes::PlayFrom(size_t first_change) {
   ++play_;
   from_ = changes_[first_change].begin / kStateTicks * kStateTicks;
   const State& state = states_[from_ / kStateTicks];
@@ -173,14 +173,14 @@ bool CopySchedule::PlayFrom(size_t first_change) {
 }
 
 // Whether before tick `t` nothing is left of the changes, so that all goes on as it did.
-bool CopySchedule::IsAsBefore(Tick t) const {
+bool CopyTimes::IsAsBefore(Tick t) const {
   const State& kept = states_[t / kStateTicks];
   return changed_until_ <= t && ready_ == kept.ready &&
          std::equal(queue_.begin(), queue_.end(), kept.queue.begin(), kept.queue.end()) &&
          std::all_of(added_.begin(), added_.end(), [this](int32_t id) { return IsDone(id); });
 }
 
-void CopySchedule::PlayTick(Tick t) {
+void CopyTimes::PlayTick(Tick t) {
   turn_ = 0;
   Times stall;
   const bool inside = t < tables_->program.ticks();
@@ -228,7 +228,7 @@ void CopySchedule::PlayTick(Tick t) {
 
 // Copies that fill pins at this tick come behind all that the channel has, for which the program
 // waits; returns how long. Their own time is part of the program's.
-Times CopySchedule::FillPins(Tick t) {
+Times CopyTimes::FillPins(Tick t) {
   const GameTables& tables = tables_->tables;
   Times stall;
   for (size_t k = tables.FirstFetched(t); k < pin_turns_.size() && tables.FetchedAt(k) == t; ++k) {
@@ -240,25 +240,25 @@ Times CopySchedule::FillPins(Tick t) {
   return stall;
 }
 
-bool CopySchedule::IsBegun(int32_t id) const {
+bool CopyTimes::IsBegun(int32_t id) const {
   const Service& service = services_[id];
   return service.play == play_ || (service.begin >= 0 && service.begin < from_);
 }
 
 // What had begun before this play and was done before it isn't in the queue that it began with.
-bool CopySchedule::IsDone(int32_t id) const {
+bool CopyTimes::IsDone(int32_t id) const {
   const Service& service = services_[id];
   return service.play == play_ ? service.is_done : service.begin >= 0 && service.begin < from_;
 }
 
-bool CopySchedule::CanBegin(int32_t id) const {
+bool CopyTimes::CanBegin(int32_t id) const {
   if (IsBegun(id)) return false;
   const auto& after = transfers_[id].after;
   return std::all_of(after.begin(), after.end(),
                      [this](int32_t eviction) { return eviction < 0 || IsDone(eviction); });
 }
 
-void CopySchedule::SetReady(int32_t id) {
+void CopyTimes::SetReady(int32_t id) {
   const auto is_before = [this](int32_t a, int32_t b) { return transfers_.IsBefore(a, b); };
   if (!IsBegun(id))
     ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), id, is_before), id);
@@ -266,7 +266,7 @@ void CopySchedule::SetReady(int32_t id) {
 
 // Serves the transfer at the front of the queue, which is done at tick `done`; returns the time
 // that this takes.
-Times CopySchedule::ServeFront(Tick done) {
+Times CopyTimes::ServeFront(Tick done) {
   const Queued front = queue_.front();
   queue_.pop_front();
   Service served = services_[front.transfer];
@@ -283,7 +283,7 @@ Times CopySchedule::ServeFront(Tick done) {
 }
 
 // Counts the outstanding copies and says whether there are no more than may be.
-bool CopySchedule::Outstanding() {
+bool CopyTimes::Outstanding() {
   outstanding_ = {0, 0};
   last_issued_ = {-1, -1};
   for (const Queued& queued : queue_) {
@@ -296,7 +296,7 @@ bool CopySchedule::Outstanding() {
          outstanding_[1] <= hardware.max_outstanding_evictions;
 }
 
-void CopySchedule::ServeIdle(Tick t) {
+void CopyTimes::ServeIdle(Tick t) {
   Times left = arrangement_->idle_times(t);
   // In the order of the queue, whose front one of the channels may have served already.
   const auto serve = [this](int64_t Times::* of, int64_t& left_ps) {
@@ -314,12 +314,12 @@ void CopySchedule::ServeIdle(Tick t) {
 }
 
 // Begins the transfer that is needed first of those that can begin.
-bool CopySchedule::IssueNext(Tick t) {
+bool CopyTimes::IssueNext(Tick t) {
   return std::any_of(ready_.begin(), ready_.end(), [&](int32_t id) { return TryIssue(id, t); });
 }
 
 // Begins the transfer at tick `t` if it may begin there and there are not too many.
-bool CopySchedule::TryIssue(int32_t id, Tick t) {
+bool CopyTimes::TryIssue(int32_t id, Tick t) {
   const Transfer& transfer = transfers_[id];
   if (transfer.scope != tables_->scopes[t]) return false;
   const Hardware& hardware = tables_->game.hardware();
@@ -333,14 +333,14 @@ bool CopySchedule::TryIssue(int32_t id, Tick t) {
   return true;
 }
 
-void CopySchedule::Issue(int32_t id, Tick tick) {
+void CopyTimes::Issue(int32_t id, Tick tick) {
   SetService(id, {tick, services_[id].done, turn_++, play_, false});
   const auto at = std::find(ready_.begin(), ready_.end(), id);
   if (at != ready_.end()) ready_.erase(at);
   queue_.push_back({id, transfers_[id].service_ps});
 }
 
-Plan CopySchedule::ToPlan(const Arrangement& arrangement) const {
+Plan CopyTimes::ToPlan(const Arrangement& arrangement) const {
   const Program& program = tables_->program;
   Plan plan = AllMainPlan(program, tables_->game.hardware());
   const std::vector<Copy> of_pins = std::exchange(plan.copies, {});

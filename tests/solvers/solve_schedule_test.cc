@@ -1,5 +1,5 @@
 // The order of instructions and a plan of it, found together.
-#include "mallocgame/scheduling/solve_schedule.h"
+#include "mallocgame/solvers/schedule/solve_schedule.h"
 
 #include <string>
 #include <vector>

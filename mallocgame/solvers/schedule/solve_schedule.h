@@ -1,6 +1,6 @@
 // Finds an order of instructions and a plan of it together.
-#ifndef MALLOCGAME_SCHEDULING_SOLVE_SCHEDULE_H_
-#define MALLOCGAME_SCHEDULING_SOLVE_SCHEDULE_H_
+#ifndef MALLOCGAME_SOLVERS_SCHEDULE_SOLVE_SCHEDULE_H_
+#define MALLOCGAME_SOLVERS_SCHEDULE_SOLVE_SCHEDULE_H_
 
 #include <cstdint>
 #include <optional>
@@ -50,4 +50,4 @@ absl::StatusOr<ScheduleResult> SolveSchedule(const SolveProblem& problem, const 
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_SCHEDULING_SOLVE_SCHEDULE_H_
+#endif  // MALLOCGAME_SOLVERS_SCHEDULE_SOLVE_SCHEDULE_H_

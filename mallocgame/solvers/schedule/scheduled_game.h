@@ -1,7 +1,7 @@
 // One order of instructions with a placement of it: what annealing over both holds, and goes on
 // from. Private to the folder.
-#ifndef MALLOCGAME_SCHEDULING_SCHEDULED_GAME_H_
-#define MALLOCGAME_SCHEDULING_SCHEDULED_GAME_H_
+#ifndef MALLOCGAME_SOLVERS_SCHEDULE_SCHEDULED_GAME_H_
+#define MALLOCGAME_SOLVERS_SCHEDULE_SCHEDULED_GAME_H_
 
 #include <cstdint>
 #include <memory>
@@ -60,4 +60,4 @@ class ScheduledGame {
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_SCHEDULING_SCHEDULED_GAME_H_
+#endif  // MALLOCGAME_SOLVERS_SCHEDULE_SCHEDULED_GAME_H_

@@ -2,10 +2,10 @@
 // played once, first in, first out, as Simulate plays it. Whenever it would be idle it begins a
 // copy: of those that can begin, the one that is needed first.
 //
-// A schedule is changed, not made anew: behind a change the channel is played on only until its
+// They are changed, not made anew: behind a change the channel is played on only until its
 // state is as it was, and what comes behind that stays.
-#ifndef MALLOCGAME_GAME_PRIORITY_COPY_SCHEDULE_H_
-#define MALLOCGAME_GAME_PRIORITY_COPY_SCHEDULE_H_
+#ifndef MALLOCGAME_GAME_PRIORITY_COPY_TIMES_H_
+#define MALLOCGAME_GAME_PRIORITY_COPY_TIMES_H_
 
 #include <array>
 #include <cstdint>
@@ -20,16 +20,16 @@
 namespace mallocgame {
 
 // It belongs to one thread at a time, and may be used for any arrangement after any other.
-class CopySchedule {
+class CopyTimes {
  public:
-  // Schedules the copies of an arrangement and returns the time of all stalls: compute_ps() plus
+  // Times the copies of an arrangement and returns the time of all stalls: compute_ps() plus
   // that is the latency of the plan under Simulate, or the value of its latencies where two sets of
   // prices count: then there is one channel for each, and a copy is done when both have served it.
   // It takes the less time the less differs from the arrangement before.
   int64_t Run(const Arrangement& arrangement);
   // The same for an arrangement that may be given up: the next call begins with what was kept last,
   // by Run or by Keep, at no cost. If the stalls seem to be more than `most` it may break off, and
-  // returns a time that is more; such a schedule can't be kept.
+  // returns a time that is more; such times can't be kept.
   int64_t Try(const Arrangement& arrangement, int64_t most);
   void Keep();
   // The plan of the arrangement that was kept last, which must be as it was then. It is valid.
@@ -101,8 +101,8 @@ class CopySchedule {
   std::vector<Times> stall_of_block_;
   std::vector<int32_t> pin_turns_;  // of the copies that fill pins (GameTables::fetched_pins)
   Times stall_;                     // their sum
-  std::vector<Times> idle_of_;      // by tick: Arrangement::idle_times of the kept schedule
-  // The ticks at which that is another in the schedule of a try, with what it is there.
+  std::vector<Times> idle_of_;      // by tick: Arrangement::idle_times of the kept times
+  // The ticks at which that is another in the times of a try, with what it is there.
   std::vector<std::pair<Tick, Times>> moved_;
   bool is_kept_ = true;
   Journal journal_;
@@ -126,4 +126,4 @@ class CopySchedule {
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_GAME_PRIORITY_COPY_SCHEDULE_H_
+#endif  // MALLOCGAME_GAME_PRIORITY_COPY_TIMES_H_

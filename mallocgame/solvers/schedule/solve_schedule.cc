@@ -1,4 +1,4 @@
-#include "mallocgame/scheduling/solve_schedule.h"
+#include "mallocgame/solvers/schedule/solve_schedule.h"
 
 #include <algorithm>
 #include <memory>
@@ -13,14 +13,14 @@
 #include "mallocgame/schedule/list_scheduling.h"
 #include "mallocgame/schedule/main_memory.h"
 #include "mallocgame/schedule/units.h"
-#include "mallocgame/scheduling/schedule_moves.h"
-#include "mallocgame/scheduling/scheduled_game.h"
 #include "mallocgame/search/anneal.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/intent.h"
 #include "mallocgame/search/starts.h"
 #include "mallocgame/solvers/recorder.h"
 #include "mallocgame/solvers/registry.h"
+#include "mallocgame/solvers/schedule/schedule_moves.h"
+#include "mallocgame/solvers/schedule/scheduled_game.h"
 
 namespace mallocgame {
 namespace {
