@@ -119,8 +119,8 @@ class MuZeroAgent final : public Agent {
     if (player.latency_ps < planner.result.report.latency_ps) {
       MG_ASSIGN_OR_RETURN(planner.result, ResultOf(*game, game, player.actions));
     }
-    MG_ASSIGN_OR_RETURN(Task task, Task::Create(game, config_.observation_options(),
-                                                BaselineAmong(demonstrations, config_).actions));
+    MG_ASSIGN_OR_RETURN(
+        Task task, Task::Create(game, config_, BaselineAmong(demonstrations, config_).actions));
     solving.Count(planner.result.evaluations);
     solving.Offer(std::move(planner.result));
     MG_RETURN_IF_ERROR(PlayOn(task, demonstrations, limits.seed, solving));
@@ -150,10 +150,10 @@ class MuZeroAgent final : public Agent {
   absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& asked, const Config& search,
                                    const std::atomic<bool>* cancel) const override {
     MG_ASSIGN_OR_RETURN(const auto game, OwnGame(asked));
-    if (search.learned() && !config_.learned()) {
+    if (search.paper() != config_.paper()) {
       return absl::InvalidArgumentError(
-          "muzero: found search_model=learned, allowed: rules, because the agent was trained "
-          "without learned dynamics");
+          absl::StrCat("muzero: found preset=", std::string(search.preset),
+                       ", allowed: that of the training, ", std::string(config_.preset)));
     }
     training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(const std::shared_ptr<const Task> task, TaskOf(game, cancel));
@@ -230,11 +230,11 @@ class MuZeroAgent final : public Agent {
 
   // What the demonstrators find without annealing in `own`, and until `deadline` in other priority
   // games.
-  static absl::StatusOr<std::vector<SolveResult>> AskInAllGames(
-      const std::shared_ptr<const Game>& own, uint64_t seed, const Deadline& deadline,
-      const std::atomic<bool>* cancel) {
+  absl::StatusOr<std::vector<SolveResult>> AskInAllGames(const std::shared_ptr<const Game>& own,
+                                                         uint64_t seed, const Deadline& deadline,
+                                                         const std::atomic<bool>* cancel) const {
     MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
-                        AskDemonstrators({own, nullptr}, 0, seed, cancel));
+                        AskDemonstrators({own, nullptr}, config_, 0, seed, cancel));
     MG_RETURN_IF_ERROR(AddPriorityStarts(*own, deadline, results));
     return results;
   }
@@ -246,8 +246,7 @@ class MuZeroAgent final : public Agent {
       if (last_task_ != nullptr && last_task_->shared_game() == game) return last_task_;
     }
     MG_ASSIGN_OR_RETURN(Demonstration baseline, BaselineOf(game, config_, seed_, cancel));
-    MG_ASSIGN_OR_RETURN(
-        Task made, Task::Create(game, config_.observation_options(), std::move(baseline.actions)));
+    MG_ASSIGN_OR_RETURN(Task made, Task::Create(game, config_, std::move(baseline.actions)));
     auto task = std::make_shared<const Task>(std::move(made));
     const std::lock_guard lock(mutex_);
     last_task_ = task;

@@ -59,7 +59,7 @@ class Agent {
   // `search`: selection, simulations, considered, prior and rollout_share. With rollouts it plays
   // on as the fastest game that one has ended in so far. With one simulation the policy decides
   // alone. With a uniform prior Gumbel search needs noise: it draws the actions that are tried.
-  // InvalidArgument: `search` asks for learned dynamics, and the agent has none. Cancelled:
+  // InvalidArgument: `search` has another preset than the agent. Cancelled:
   // `cancel` was set (it may be null).
   virtual absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game,
                                            const Config& search,

@@ -19,7 +19,7 @@ namespace mallocgame::muzero {
 
 struct Checkpoint {
   static constexpr absl::string_view kAgent = "muzero";
-  static constexpr int kFormatVersion = 11;
+  static constexpr int kFormatVersion = 12;
   static constexpr int kObservationVersion = mallocgame::kObservationVersion;
 
   struct Program {

@@ -12,7 +12,7 @@ namespace {
 const training::SettingsTable<Config>& Table() {
   static const auto* const table = new training::SettingsTable<Config>(
       "muzero", {
-                    {"search_model", &Config::search_model},
+                    {"preset", &Config::preset},
                     {"selection", &Config::selection},
                     {"simulations", &Config::simulations},
                     {"prior", &Config::prior},
@@ -61,6 +61,31 @@ const training::SettingsTable<Config>& Table() {
   return *table;
 }
 
+// MuZero as published, as far as that is known, with networks and batches for some minutes on a
+// core.
+Config PaperConfig() {
+  Config config;
+  config.preset = "paper";
+  config.selection = "puct";
+  config.simulations = 32;
+  config.games = 16;
+  config.moves = 16;
+  config.restart_share = 0;
+  config.varied_decisions = 0;
+  config.game = "time";
+  config.paper_actions = true;
+  config.width = 128;
+  config.embedding = 32;
+  config.best_share = 0;
+  config.demonstration_share = 0;
+  config.demonstration_decisions = 0;
+  config.imitation = 0;
+  config.updates = 16;
+  config.batch = 64;
+  config.decay_updates = 3000;
+  return config;
+}
+
 }  // namespace
 
 std::unique_ptr<GameOptions> Config::game_options() const {
@@ -84,13 +109,19 @@ std::vector<training::SettingText> Settings(const Config& config) {
 }
 
 absl::Status Set(Config& config, absl::string_view name, absl::string_view value) {
-  return Table().Set(config, name, value);
+  Config changed = config;
+  MG_RETURN_IF_ERROR(Table().Set(changed, name, value));
+  config = name != "preset" ? changed : changed.paper() ? PaperConfig() : Config();
+  return absl::OkStatus();
 }
 
 absl::Status Check(const Config& config) {
   const auto refuse = [](auto... what) {
     return absl::InvalidArgumentError(absl::StrCat("muzero: ", what...));
   };
+  if (const std::string game = config.game; config.paper() && game != "time") {
+    return refuse("setting game: found '", game, "', allowed with preset=paper: time");
+  }
   const int back = config.ticks_back, ahead = config.ticks_ahead;
   if ((back + ahead) % 4 != 0) {
     return refuse("settings ticks_back and ticks_ahead: found ", back, " and ", ahead,

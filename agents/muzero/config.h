@@ -21,11 +21,13 @@ struct Config {
   using Setting = training::Setting<T>;
   static constexpr double kMany = 1e6;  // where the range has no natural end
 
+  Setting<std::string> preset = {
+      "strong", "strong|paper",
+      "Which agent learns: the strong one, which searches the true rules from demonstrations on, "
+      "or "
+      "MuZero as published, which searches learned dynamics from nothing on; it sets all others."};
+
   // What is searched, and how.
-  Setting<std::string> search_model = {
-      "rules", "rules|learned",
-      "What the search plays: the true rules, where the network gives policy and value, or the "
-      "learned dynamics."};
   Setting<std::string> selection = {"gumbel", "gumbel|puct",
                                     "The rule by which the search selects actions."};
   Setting<int> simulations = {
@@ -153,10 +155,10 @@ struct Config {
   Setting<std::string> device = {"auto", "auto|cpu|cuda",
                                  "Device of the network; auto takes cuda where there is one."};
 
-  // Whether the search plays learned dynamics.
-  bool learned() const { return search_model == "learned"; }
+  // Whether the agent is MuZero as published, whose search plays learned dynamics.
+  bool paper() const { return preset == "paper"; }
   // Whether rollouts by the rules alone say what actions are worth, which is exact.
-  bool exact() const { return !learned() && rollout_share == 1; }
+  bool exact() const { return !paper() && rollout_share == 1; }
   // Of the game that is played, without a program.
   std::unique_ptr<GameOptions> game_options() const;
   ObservationOptions observation_options() const;
@@ -166,7 +168,8 @@ struct Config {
 // All settings with the values of `config`.
 std::vector<training::SettingText> Settings(const Config& config);
 
-// Sets one setting by name from its text. InvalidArgument names what was found and what is allowed.
+// Sets one setting by name from its text; the preset, which sets all others, has to come first.
+// InvalidArgument names what was found and what is allowed.
 absl::Status Set(Config& config, absl::string_view name, absl::string_view value);
 
 // InvalidArgument for settings that do not go together.

@@ -42,7 +42,9 @@ int DecisionsOfAGame(const Game& game) {
   return position->num_decisions();
 }
 
-std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisions) {
+std::vector<Player> PlayersOf(const SolveProblem& problem, const Config& config,
+                              double anneal_decisions) {
+  if (config.paper()) return {{"all-main"}};
   std::vector<Player> players = {
       {"greedy"}, {"rent", 0, TimeGameOf(*problem.game)}, {"styles"}, {"xla-heuristic"}};
   if (anneal_decisions <= 0) return players;
@@ -132,17 +134,18 @@ bool WeighsImportance(const Game& game) {
 }
 
 absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,
+                                                          const Config& config,
                                                           double anneal_decisions, uint64_t seed,
                                                           const std::atomic<bool>* cancel) {
   const SolveProblem placement = PlacementOf(problem);
-  return Ask(PlayersOf(placement, anneal_decisions), placement, seed, cancel);
+  return Ask(PlayersOf(placement, config, anneal_decisions), placement, seed, cancel);
 }
 
 absl::StatusOr<Demonstration> BaselineOf(const std::shared_ptr<const Game>& game,
                                          const Config& config, uint64_t seed,
                                          const std::atomic<bool>* cancel) {
   const SolveProblem placement = PlacementOf({game, nullptr});
-  std::vector<Player> players = PlayersOf(placement, 0);
+  std::vector<Player> players = PlayersOf(placement, config, 0);
   if (SeesGreedy(config)) players.resize(1);
   MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results, Ask(players, placement, seed, cancel));
   if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
@@ -217,7 +220,7 @@ absl::StatusOr<Demonstrations> DemonstrationsFor(const TrainingProblem& problem,
                                                  const std::atomic<bool>* cancel) {
   const Plan* xla_plan = problem.xla_plan ? &*problem.xla_plan : nullptr;
   MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
-                      AskDemonstrators({game, xla_plan}, config.demonstration_decisions,
+                      AskDemonstrators({game, xla_plan}, config, config.demonstration_decisions,
                                        MixSeeds(seed, kDemonstrationStream), cancel));
   if (problem.own_game == nullptr) {
     MG_RETURN_IF_ERROR(AddPriorityStarts(*game, Deadline(0, cancel), results));

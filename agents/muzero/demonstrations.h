@@ -22,9 +22,11 @@ namespace mallocgame::muzero {
 // What greedy, rent, styles and xla-heuristic find, in this order; of a schedule game at the
 // program's own order, in the priority game. Unless `anneal_decisions` is 0, it adds that of
 // annealing over priority games with so many decisions in total, and XLA's plan where
-// problem.xla_plan is given. The results depend on the seed only, unless `cancel`, which may be
-// null, ends it early.
+// problem.xla_plan is given. MuZero as published has the all-main plan alone, of which it learns
+// nothing: returns are counted from it. The results depend on the seed only, unless `cancel`, which
+// may be null, ends it early.
 absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,
+                                                          const Config& config,
                                                           double anneal_decisions, uint64_t seed,
                                                           const std::atomic<bool>* cancel);
 

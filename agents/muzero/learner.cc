@@ -158,46 +158,40 @@ class TorchLearner final : public Learner {
   // The terms of the loss, summed over the steps of each row: [rows]. Importance weights and the
   // mean over rows come later.
   struct Terms {
-    torch::Tensor policy, value, reward, consistency, entropy, value_error, surprise;
+    torch::Tensor policy, value, reward, entropy, value_error, surprise;
   };
 
   Terms Forward(const Batch& batch) {
     const int64_t rows = batch.rows, unroll = batch.unroll;
-    const auto observations = OnDevice(batch.observations, {rows, unroll + 1, shape_.size});
+    const auto observations = OnDevice(batch.observations, {rows, shape_.size});
     const auto rewards = OnDevice(batch.rewards, {rows, unroll});
     const auto reward_weights = OnDevice(batch.reward_weights, {rows, unroll});
     const auto values = OnDevice(batch.values, {rows, unroll + 1});
     const auto value_weights = OnDevice(batch.value_weights, {rows, unroll + 1});
     const auto policies = OnDevice(batch.policies, {rows, unroll + 1, shape_.num_actions});
     const auto policy_weights = OnDevice(batch.policy_weights, {rows, unroll + 1});
-    const auto alive = OnDevice(batch.alive, {rows, unroll + 1});
     const auto actions =
         torch::from_blob(const_cast<int64_t*>(batch.actions.data()), {rows, unroll}, torch::kInt64)
             .to(device_);
 
     Terms terms;
-    const auto zero = torch::zeros({rows}, observations.options());
-    terms.policy = terms.value = terms.reward = terms.consistency = zero;
-    auto hidden = networks_->representation->forward(observations.select(1, 0));
-    auto seen = observations.select(1, 0);
+    terms.policy = terms.value = terms.reward = torch::zeros({rows}, observations.options());
+    auto hidden = networks_->Represent(observations);
     for (int64_t k = 0; k <= unroll; ++k) {
       const double share = k == 0 ? 1.0 : 1.0 / static_cast<double>(unroll);
       if (k > 0) {
         // Half of the gradient reaches the input of the dynamics, as in MuZero, so that a long
         // unroll weighs no more than a short one.
         hidden = (hidden + hidden.detach()) / 2;
-        seen = KnownOf(observations.select(1, k), shape_);
-        auto [next, reward_logits] =
-            networks_->dynamics->forward(hidden, actions.select(1, k - 1), seen);
+        auto [next, reward_logits] = networks_->Step(hidden, actions.select(1, k - 1));
         hidden = next;
         terms.reward = terms.reward + share * BinLoss(reward_logits, rewards.select(1, k - 1)) *
                                           reward_weights.select(1, k - 1);
-        terms.consistency = terms.consistency + share *
-                                                    Consistency(hidden, observations.select(1, k)) *
-                                                    alive.select(1, k);
       }
-      const auto [policy_logits, value_logits] = networks_->prediction->forward(hidden, seen);
-      const auto log_policy = LogPolicy(policy_logits, observations.select(1, k), shape_);
+      const auto [policy_logits, value_logits] = networks_->Predict(hidden, observations);
+      // Nobody says below the root what is legal, so the policy has to know it.
+      const auto log_policy = k == 0 ? LogPolicy(policy_logits, observations, shape_)
+                                     : torch::log_softmax(policy_logits.to(torch::kFloat32), -1);
       terms.policy = terms.policy - share * (policies.select(1, k) * log_policy).sum(-1) *
                                         policy_weights.select(1, k);
       terms.value = terms.value +
@@ -212,19 +206,6 @@ class TorchLearner final : public Learner {
     return terms;
   }
 
-  // 1 minus the cosine between the hidden state that the dynamics predict and the one that
-  // represents the next observation, both projected.
-  torch::Tensor Consistency(const torch::Tensor& hidden, const torch::Tensor& observations) {
-    torch::Tensor target;
-    {
-      const torch::NoGradGuard no_gradient;
-      target = networks_->projection->project(networks_->representation->forward(observations));
-    }
-    const auto predicted = networks_->projection->predict(networks_->projection->project(hidden));
-    return 1 -
-           torch::cosine_similarity(predicted.to(torch::kFloat32), target.to(torch::kFloat32), -1);
-  }
-
   absl::StatusOr<Losses> Descend(const Batch& batch) {
     Terms terms;
     {
@@ -232,9 +213,8 @@ class TorchLearner final : public Learner {
       terms = Forward(batch);
     }
     const auto importance = OnDevice(batch.importance, {batch.rows});
-    const auto total = (importance * (terms.policy + kValueWeight * terms.value + terms.reward +
-                                      terms.consistency))
-                           .mean();
+    const auto total =
+        (importance * (terms.policy + kValueWeight * terms.value + terms.reward)).mean();
     optimizer_->zero_grad();
     total.backward();
     const double norm = torch::nn::utils::clip_grad_norm_(networks_->parameters(), kGradientNorm);
@@ -251,7 +231,6 @@ class TorchLearner final : public Learner {
     losses.policy = terms.policy.mean().item<double>();
     losses.value = terms.value.mean().item<double>();
     losses.reward = terms.reward.mean().item<double>();
-    losses.consistency = terms.consistency.mean().item<double>();
     losses.policy_entropy = terms.entropy.mean().item<double>();
     losses.gradient_norm = norm;
     losses.value_errors = OfRows(terms.value_error);

@@ -18,11 +18,11 @@ namespace mallocgame::muzero {
 // What an update learns from: `rows` positions, each followed by `unroll` steps of its game. unroll
 // is 0 where the true rules are searched, because nothing is to be learned of them. Arrays are
 // row-major; along an axis of length unroll + 1, element 0 is the position itself. Units are those
-// of value_scale.h.
+// of value_scale.h. Only the position itself is observed.
 struct Batch {
   int rows = 0;
   int unroll = 0;
-  std::vector<float> observations;    // [rows, unroll + 1, observation size]
+  std::vector<float> observations;    // [rows, observation size]
   std::vector<int64_t> actions;       // [rows, unroll]
   std::vector<float> rewards;         // [rows, unroll], in units
   std::vector<float> reward_weights;  // [rows, unroll]: 1, or 0 where no reward is known
@@ -30,15 +30,14 @@ struct Batch {
   std::vector<float> value_weights;   // [rows, unroll + 1]: of their losses, in [0, 1]
   std::vector<float> policies;        // [rows, unroll + 1, actions]
   std::vector<float> policy_weights;  // [rows, unroll + 1]: 1, or 0 where no policy is known
-  std::vector<float> alive;           // [rows, unroll + 1]: 1, or 0 after the end of the game
   std::vector<float> importance;      // [rows], at most 1
 };
 
 // What an update reports: means over the rows.
 struct Losses {
-  double policy = 0, value = 0, reward = 0, consistency = 0;  // not yet multiplied by their weights
-  double policy_entropy = 0;  // entropy of the network's policy, in nats
-  double gradient_norm = 0;   // before clipping
+  double policy = 0, value = 0, reward = 0;  // not yet multiplied by their weights
+  double policy_entropy = 0;                 // entropy of the network's policy, in nats
+  double gradient_norm = 0;                  // before clipping
   double learning_rate = 0;
   std::vector<float> value_errors;  // [rows]: predicted minus target value, in units
   // [rows]: the divergence KL(target || policy) in nats; 0 of a row without a policy to learn.

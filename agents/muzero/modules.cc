@@ -32,12 +32,6 @@ double BaselineLead(const ObservationShape& shape) {
 int64_t ColumnFeatures(const ObservationShape& shape) {
   return shape.cells + 2 + (shape.demand >= 0 ? 2 : 0);
 }
-// What is known of a position, in numbers: its asked items and units, and of each action whether it
-// is legal and what the baseline does.
-int64_t KnownFeatures(const ObservationShape& shape) {
-  return shape.num_asked * shape.item_features + shape.num_units * shape.unit_features +
-         shape.num_actions * (1 + Baseline::kFeatures);
-}
 int64_t JoinedFeatures(const ObservationShape& shape, const Config& config) {
   return (4 + config.heads) * config.embedding + shape.num_scalars + kLeadFeatures;
 }
@@ -75,60 +69,6 @@ torch::Tensor Mean(const torch::Tensor& x, const torch::Tensor& which) {
 }
 
 }  // namespace
-
-ObservationShape ShapeOf(const Config& config) {
-  const std::unique_ptr<GameOptions> game = config.game_options();
-  ObservationShape shape;
-  for (const ObservationPart& part : game->Layout(config.observation_options())) {
-    int64_t length = 1;
-    for (int n : part.shape) length *= n;
-    shape.size = part.offset + length;
-    if (part.name == "accesses" || part.name == "candidates") {
-      const bool candidates = part.name == "candidates";
-      shape.items = part.offset;
-      shape.num_items = part.shape[0];
-      shape.item_features = part.shape[1];
-      shape.first_asked = candidates ? 0 : shape.num_items / 2;
-      shape.num_asked = candidates ? shape.num_items - config.neighbours : 1;
-    } else if (part.name == "units") {
-      shape.units = part.offset;
-      shape.num_units = part.shape[0];
-      shape.unit_features = part.shape[1];
-      shape.ordering = shape.num_units + 1;
-    } else if (part.name == "actions") {
-      shape.actions = part.offset;
-      shape.num_actions = part.shape[0];
-      shape.action_features = part.shape[1];
-    } else if (part.name == "occupancy") {
-      shape.occupancy = part.offset;
-      shape.cells = part.shape[1];
-    } else if (part.name == "idle") {
-      shape.idle = part.offset;
-      shape.columns = part.shape[0];
-    } else if (part.name == "demand") {
-      shape.demand = part.offset;
-    } else if (part.name == "scalars") {
-      shape.scalars = part.offset;
-      shape.num_scalars = part.shape[0];
-    } else if (part.name == "action_mask") {
-      shape.mask = part.offset;
-    }
-  }
-  shape.beside = shape.size;
-  shape.num_beside = shape.num_actions * Baseline::kFeatures + kLeadFeatures;
-  shape.size += shape.num_beside;
-  return shape;
-}
-
-BlockImpl::BlockImpl(int64_t width) {
-  norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({width})));
-  first_ = register_module("first", nn::Linear(width, width));
-  second_ = register_module("second", nn::Linear(width, width));
-}
-
-torch::Tensor BlockImpl::forward(const torch::Tensor& x) {
-  return x + second_->forward(torch::relu(first_->forward(norm_->forward(x))));
-}
 
 RepresentationImpl::RepresentationImpl(const ObservationShape& shape, const Config& config)
     : shape_(shape), heads_(config.heads) {
@@ -220,28 +160,6 @@ torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
   return norm_->forward(hidden);
 }
 
-DynamicsImpl::DynamicsImpl(const ObservationShape& shape, const Config& config) : shape_(shape) {
-  action_ = register_module("action", nn::Embedding(shape.num_actions, config.width));
-  known_ = register_module("known", nn::Linear(KnownFeatures(shape), config.width));
-  first_ = register_module("first", Block(config.width));
-  second_ = register_module("second", Block(config.width));
-  norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({config.width})));
-  reward_ = register_module("reward_end", nn::Linear(config.width, kBins));
-}
-
-std::tuple<torch::Tensor, torch::Tensor> DynamicsImpl::forward(const torch::Tensor& hidden,
-                                                               const torch::Tensor& actions,
-                                                               const torch::Tensor& known) {
-  auto next_row = torch::cat(
-      {AskedItems(known, shape_).flatten(1), known.narrow(1, shape_.mask, shape_.num_actions),
-       BaselineActions(known, shape_).flatten(1)},
-      1);
-  if (shape_.num_units > 0) next_row = torch::cat({next_row, Units(known, shape_).flatten(1)}, 1);
-  const auto next = norm_->forward(second_->forward(
-      first_->forward(hidden + action_->forward(actions) + known_->forward(next_row))));
-  return {next, reward_->forward(next)};
-}
-
 PredictionImpl::PredictionImpl(const ObservationShape& shape, const Config& config)
     : shape_(shape) {
   const int64_t depth = config.embedding;
@@ -285,30 +203,36 @@ std::tuple<torch::Tensor, torch::Tensor> PredictionImpl::forward(const torch::Te
   return {Policy(hidden, seen), value_->forward(torch::relu(trunk_->forward(hidden)))};
 }
 
-ProjectionImpl::ProjectionImpl(const Config& config) {
-  project_ = register_module("project", nn::Linear(config.width, config.width));
-  norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({config.width})));
-  predict_first_ = register_module("predict_first", nn::Linear(config.width, config.width));
-  predict_second_ = register_module("predict_second", nn::Linear(config.width, config.width));
-}
-
-torch::Tensor ProjectionImpl::project(const torch::Tensor& hidden) {
-  return norm_->forward(project_->forward(hidden));
-}
-torch::Tensor ProjectionImpl::predict(const torch::Tensor& projected) {
-  return predict_second_->forward(torch::relu(predict_first_->forward(projected)));
-}
-
 NetworksImpl::NetworksImpl(const ObservationShape& shape, const Config& config) {
-  representation = register_module("representation", Representation(shape, config));
-  prediction = register_module("prediction", Prediction(shape, config));
-  if (!config.learned()) return;
-  dynamics = register_module("dynamics", Dynamics(shape, config));
-  projection = register_module("projection", Projection(config));
+  if (config.paper()) {
+    paper_representation_ = register_module("representation", PaperRepresentation(shape, config));
+    paper_dynamics_ = register_module("dynamics", PaperDynamics(shape, config));
+    paper_prediction_ = register_module("prediction", PaperPrediction(shape, config));
+  } else {
+    representation_ = register_module("representation", Representation(shape, config));
+    prediction_ = register_module("prediction", Prediction(shape, config));
+  }
+}
+
+torch::Tensor NetworksImpl::Represent(const torch::Tensor& observations) {
+  return paper_dynamics_ ? paper_representation_->forward(observations)
+                         : representation_->forward(observations);
+}
+
+std::tuple<torch::Tensor, torch::Tensor> NetworksImpl::Predict(const torch::Tensor& hidden,
+                                                               const torch::Tensor& observations) {
+  return paper_dynamics_ ? paper_prediction_->forward(hidden)
+                         : prediction_->forward(hidden, observations);
+}
+
+std::tuple<torch::Tensor, torch::Tensor> NetworksImpl::Step(const torch::Tensor& hidden,
+                                                            const torch::Tensor& actions) {
+  return paper_dynamics_->forward(hidden, actions);
 }
 
 int64_t NumWeights(const ObservationShape& shape, const Config& config) {
-  const int64_t width = config.width, depth = config.embedding, actions = shape.num_actions;
+  if (config.paper()) return NumPaperWeights(shape, config);
+  const int64_t width = config.width, depth = config.embedding;
   const int64_t tokens = shape.columns / kColumnsPerToken;
   const auto linear = [](int64_t in, int64_t out) { return (in + 1) * out; };
   const int64_t norm = 2 * width, square = linear(width, width), block = norm + 2 * square;
@@ -322,10 +246,7 @@ int64_t NumWeights(const ObservationShape& shape, const Config& config) {
            linear(depth, 1) + square + linear(width, kBins);  // prediction
   // In the representation and in the prediction.
   if (shape.num_units > 0) count += 2 * linear(shape.unit_features, depth) + 2 * depth;
-  if (!config.learned()) return count;
-  count += actions * width + linear(KnownFeatures(shape), width) + 2 * block + norm +
-           linear(width, kBins);     // dynamics
-  return count + norm + 3 * square;  // projection
+  return count;
 }
 
 void NetworksImpl::Initialise(uint64_t seed) {
@@ -339,18 +260,11 @@ void NetworksImpl::Initialise(uint64_t seed) {
     if (parameter.dim() < 2 || end) {
       parameter.zero_();
     } else {
-      parameter.normal_(0, 1 / std::sqrt(static_cast<double>(parameter.size(1))), generator);
+      // What a weight adds up: a convolution has a window of each channel.
+      const auto inputs = static_cast<double>(parameter.numel() / parameter.size(0));
+      parameter.normal_(0, 1 / std::sqrt(inputs), generator);
     }
   }
-}
-
-torch::Tensor KnownOf(const torch::Tensor& observations, const ObservationShape& shape) {
-  const auto known = torch::zeros({shape.size}, observations.options());
-  known.narrow(0, shape.items, shape.num_items * shape.item_features).fill_(1);
-  known.narrow(0, shape.units, shape.num_units * shape.unit_features).fill_(1);
-  known.narrow(0, shape.mask, shape.num_actions).fill_(1);
-  known.narrow(0, shape.beside, shape.num_actions * Baseline::kFeatures).fill_(1);
-  return observations * known;
 }
 
 torch::Tensor LogPolicy(const torch::Tensor& logits, const torch::Tensor& observations,

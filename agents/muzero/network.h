@@ -24,17 +24,14 @@ class Network {
   virtual absl::Status Predict(absl::Span<const float> observations, absl::Span<float> logits,
                                absl::Span<float> values) = 0;
 
-  // The learned dynamics. Hidden states are kept under slots in [0, slots). Of `observations` of
-  // Step, those of the positions that the actions lead to, only what is known without the rules of
-  // memory is used (modules.h); a row of zeros is the end of the game. FailedPrecondition: the
+  // The learned dynamics. Hidden states are kept under slots in [0, slots). FailedPrecondition: the
   // dynamics are not learned.
   virtual absl::Status Reserve(int slots) = 0;
   virtual absl::Status Start(absl::Span<const float> observations, absl::Span<const int32_t> slots,
                              absl::Span<float> logits, absl::Span<float> values) = 0;
   virtual absl::Status Step(absl::Span<const int32_t> parents, absl::Span<const int32_t> actions,
-                            absl::Span<const float> observations, absl::Span<const int32_t> slots,
-                            absl::Span<float> logits, absl::Span<float> values,
-                            absl::Span<float> rewards) = 0;
+                            absl::Span<const int32_t> slots, absl::Span<float> logits,
+                            absl::Span<float> values, absl::Span<float> rewards) = 0;
 };
 
 }  // namespace mallocgame::muzero

@@ -11,7 +11,6 @@ void Tally::Add(const Losses& losses) {
   sums_.policy_loss += losses.policy;
   sums_.value_loss += losses.value;
   sums_.reward_loss += losses.reward;
-  sums_.consistency_loss += losses.consistency;
   sums_.policy_entropy += losses.policy_entropy;
   sums_.gradient_norm += losses.gradient_norm;
   sums_.learning_rate = losses.learning_rate;
@@ -40,8 +39,7 @@ Progress Tally::Take() const {
   Progress progress = sums_;
   const auto updates = static_cast<double>(std::max<int64_t>(1, updates_));
   for (double* sum : {&progress.policy_loss, &progress.value_loss, &progress.reward_loss,
-                      &progress.consistency_loss, &progress.policy_entropy, &progress.gradient_norm,
-                      &progress.value_error})
+                      &progress.policy_entropy, &progress.gradient_norm, &progress.value_error})
     *sum /= updates;
   const auto searches = static_cast<double>(std::max<int64_t>(1, progress.searches));
   progress.depth /= searches;

@@ -26,7 +26,7 @@ struct Progress {
   int64_t updates = 0;       // number of updates since the start
   int64_t replay_steps = 0;  // number of decisions of recent games in the replay buffer
   // Means over the updates of the step.
-  double policy_loss = 0, value_loss = 0, reward_loss = 0, consistency_loss = 0;
+  double policy_loss = 0, value_loss = 0, reward_loss = 0;
   double value_error = 0;  // |predicted - target| in thousandths of the baseline's latency
   // Of the games taken, the mean number of updates since the oldest networks that searched them;
   // and the number of games that were dropped because that was too many.

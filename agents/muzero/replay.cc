@@ -267,8 +267,10 @@ Replay::Sources Replay::Prepare(bool by_priority) const {
                                    config_.best_share, config_.demonstration_share};
   for (size_t s = 0; s < kSources; ++s) {
     // A source without games leaves its share to the others. The small addend lets a source be
-    // drawn from even if its share is 0, when the others have no games.
-    if (sources.pools[s].weight > 0) sources.shares[s] = static_cast<float>(shares[s]) + 1e-6F;
+    // drawn from even if its share is 0, when the others have no games; but MuZero as published
+    // learns from its own games alone.
+    const float least = config_.paper() ? 0.0F : 1e-6F;
+    if (sources.pools[s].weight > 0) sources.shares[s] = static_cast<float>(shares[s]) + least;
     sources.share += sources.shares[s];
   }
   return sources;
@@ -361,10 +363,10 @@ absl::Status Replay::Read(absl::string_view& in, absl::Span<const Task> tasks) {
 
 namespace {
 
-// An observation that the batch needs: that before `decision`, at `element` of the batch.
+// An observation that the batch needs: that before `decision`, in `row` of the batch.
 struct Wanted {
   int32_t decision;
-  size_t element;  // row * (unroll + 1) + k
+  size_t row;
 };
 
 void WriteTargets(const Config& config, const PlayedGame& game, size_t first, size_t row,
@@ -381,7 +383,6 @@ void WriteTargets(const Config& config, const PlayedGame& game, size_t first, si
     if (!known) continue;
     const Step& step = game.steps[t];
     const auto [value, own] = ValueTargetOf(game, t, config.n_step);
-    batch.alive[element] = 1;
     batch.values[element] = value;
     if (!own) batch.value_weights[element] = kOthersValueWeight;
     batch.policy_weights[element] = step.policy.empty() ? 0.0F : 1.0F;
@@ -398,14 +399,14 @@ void WriteTargets(const Config& config, const PlayedGame& game, size_t first, si
 void WriteObservations(const Task& task, const PlayedGame& game, std::vector<Wanted>& wanted,
                        Batch& batch) {
   std::sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) {
-    return std::tie(a.decision, a.element) < std::tie(b.decision, b.element);
+    return std::tie(a.decision, a.row) < std::tie(b.decision, b.row);
   });
   const size_t size = task.observation_size();
   const std::unique_ptr<Position> position = task.game().NewInitialPosition();
   for (const Wanted& w : wanted) {
     while (position->num_decisions() < w.decision)
       MG_CHECK(position->Apply(game.actions[position->num_decisions()]).ok());
-    task.Observe(*position, batch.observations.data() + w.element * size);
+    task.Observe(*position, batch.observations.data() + w.row * size);
   }
 }
 
@@ -414,12 +415,12 @@ void WriteObservations(const Task& task, const PlayedGame& game, std::vector<Wan
 Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay& replay,
                 const Replay::Sample& sample) {
   Batch batch;
-  const size_t rows = sample.steps.size(), unroll = config.learned() ? config.unroll : 0;
+  const size_t rows = sample.steps.size(), unroll = config.paper() ? config.unroll : 0;
   const size_t actions = tasks[0].game().num_actions();
   const size_t elements = rows * (unroll + 1);
   batch.rows = static_cast<int>(rows);
   batch.unroll = static_cast<int>(unroll);
-  batch.observations.resize(elements * tasks[0].observation_size());
+  batch.observations.resize(rows * tasks[0].observation_size());
   batch.actions.resize(rows * unroll);
   batch.rewards.resize(rows * unroll);
   batch.reward_weights.resize(rows * unroll);
@@ -427,7 +428,6 @@ Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay
   batch.value_weights.resize(elements);
   batch.policies.resize(elements * actions);
   batch.policy_weights.resize(elements);
-  batch.alive.resize(elements);
   batch.importance = sample.importance;
   for (size_t begin = 0, end = 0; begin < rows; begin = end) {
     const PlayedGame& game = *replay.Find(sample.steps[begin]);
@@ -435,9 +435,7 @@ Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay
     for (; end < rows && sample.steps[end].game == game.id; ++end) {
       const size_t first = sample.steps[end].step;
       WriteTargets(config, game, first, end, actions, batch);
-      for (size_t k = 0; k <= unroll && first + k < game.steps.size(); ++k) {
-        wanted.push_back({game.steps[first + k].decision, end * (unroll + 1) + k});
-      }
+      wanted.push_back({game.steps[first].decision, end});
     }
     WriteObservations(tasks[game.task], game, wanted, batch);
   }

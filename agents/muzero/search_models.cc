@@ -292,69 +292,55 @@ class RulesModel final : public SearchModel {
   int64_t evaluations_ = 0;
 };
 
-// Positions say the next row, what is legal and when the game is over; the network the rest.
+// MuZero's: the network alone says what follows from an action.
 class LearnedModel final : public SearchModel {
  public:
   LearnedModel(Network& network, bool uniform) : network_(network), uniform_(uniform) {}
 
-  void SetRoots(absl::Span<const Root> roots) override { walks_.SetRoots(roots); }
+  void SetRoots(absl::Span<const Root> roots) override {
+    roots_.assign(roots.begin(), roots.end());
+  }
   int64_t evaluations() const override { return evaluations_; }
   absl::Span<const uint8_t> fastest(int) const override { return {}; }
   bool faster(int) const override { return false; }
 
   int num_actions() const override { return network_.num_actions(); }
-  absl::Status Reserve(int slots) override {
-    walks_.Reserve(slots);
-    return network_.Reserve(slots);
-  }
+  absl::Status Reserve(int slots) override { return network_.Reserve(slots); }
 
   absl::Status Start(absl::Span<const RootRow> rows, const Predictions& out) override {
-    BeginBatch(rows.size());
+    slots_.clear();
+    observations_.assign(rows.size() * network_.observation_size(), 0.0F);
     for (size_t i = 0; i < rows.size(); ++i) {
-      walks_.Start(rows[i]);
-      Look(rows[i].root, i, out);
+      const Root& root = roots_[rows[i].root];
+      WriteRules(*root.position, num_actions(), i, out);
+      if (!root.position->IsTerminal())
+        root.task->Observe(*root.position, observations_.data() + i * network_.observation_size());
       slots_.push_back(rows[i].slot);
     }
     return WithPrior(network_.Start(observations_, slots_, out.logits, out.values), out);
   }
 
   absl::Status Step(absl::Span<const StepRow> rows, const Predictions& out) override {
-    BeginBatch(rows.size());
-    for (size_t i = 0; i < rows.size(); ++i) {
-      walks_.GoTo(rows[i].root, rows[i].parent_slot);
-      MG_RETURN_IF_ERROR(walks_.Step(rows[i], /*last=*/false));
-      Look(rows[i].root, i, out);
-      parents_.push_back(rows[i].parent_slot);
-      actions_.push_back(rows[i].action);
-      slots_.push_back(rows[i].slot);
+    parents_.clear(), actions_.clear(), slots_.clear();
+    for (const StepRow& row : rows) {
+      parents_.push_back(row.parent_slot);
+      actions_.push_back(row.action);
+      slots_.push_back(row.slot);
     }
-    return WithPrior(network_.Step(parents_, actions_, observations_, slots_, out.logits,
-                                   out.values, out.rewards),
+    return WithPrior(network_.Step(parents_, actions_, slots_, out.logits, out.values, out.rewards),
                      out);
   }
 
  private:
-  void BeginBatch(size_t rows) {
-    parents_.clear(), actions_.clear(), slots_.clear();
-    observations_.assign(rows * network_.observation_size(), 0.0F);
-    evaluations_ += static_cast<int64_t>(rows);
-  }
-  // Writes what is known of row `row`. Where the game is over its observation stays 0.
-  void Look(size_t root, size_t row, const Predictions& out) {
-    const Position& position = walks_.position(root);
-    WriteRules(position, num_actions(), row, out);
-    if (!position.IsTerminal())
-      walks_.task(root)->Observe(position,
-                                 observations_.data() + row * network_.observation_size());
-  }
-  absl::Status WithPrior(absl::Status status, const Predictions& out) const {
+  absl::Status WithPrior(absl::Status status, const Predictions& out) {
+    evaluations_ += static_cast<int64_t>(slots_.size());
     if (uniform_) std::fill(out.logits.begin(), out.logits.end(), 0.0F);
     return status;
   }
 
   Network& network_;
   bool uniform_;  // the prior
-  Walks walks_;
+  std::vector<Root> roots_;
   std::vector<float> observations_;
   std::vector<int32_t> slots_, parents_, actions_;
   int64_t evaluations_ = 0;
@@ -363,7 +349,7 @@ class LearnedModel final : public SearchModel {
 }  // namespace
 
 std::unique_ptr<SearchModel> MakeSearchModel(const Config& config, Network& network) {
-  if (config.learned()) return std::make_unique<LearnedModel>(network, config.prior == "uniform");
+  if (config.paper()) return std::make_unique<LearnedModel>(network, config.prior == "uniform");
   return std::make_unique<RulesModel>(network, config);
 }
 

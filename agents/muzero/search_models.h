@@ -44,9 +44,8 @@ class SearchModel : public mcts::Model {
 // simulation compares nothing: there are no rollouts then. Where rollouts alone judge, Gumbel
 // search asks the network at the roots only, and below them takes all actions alike.
 //
-// With learned dynamics the network says rewards and values below the roots. It is told what is
-// known without the rules of memory (next row, legal actions, end of the game), which positions
-// beside it say.
+// With learned dynamics the rules say what is legal at the roots. Below them nothing is asked of
+// positions: each action leads on, also behind the end of a game.
 //
 // Neither is mcts::GameModel, because the agent plays another game: rewards are leads gained,
 // decisions with one legal action are skipped, and the roots may be of several tasks.

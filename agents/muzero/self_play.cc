@@ -26,6 +26,13 @@ constexpr float kLeastRange = 0.1F;  // in units; nearer returns hardly differ t
 constexpr float kMostRange = 1;
 constexpr float kExactScale = 1;
 
+// With which an action is drawn from the visits. It falls when half and three quarters of the
+// updates are done in which the learning rate falls, as in MuZero.
+double TemperatureAfter(int64_t updates, const Config& config) {
+  const double done = static_cast<double>(updates) / config.decay_updates;
+  return done < 0.5 ? 1 : done < 0.75 ? 0.5 : 0.25;
+}
+
 // In checkpoints, in the place of the task of a game.
 constexpr int32_t kNotStarted = -1;
 
@@ -134,11 +141,13 @@ absl::Status SelfPlay::Move(uint64_t seed, Turn& turn) {
     roots.push_back({&task(episode->task), episode->position.get(), episode->follow});
   }
   MG_RETURN_IF_ERROR(Search(roots, seed, turn));
+  const double temperature = TemperatureAfter(turn.assignment.updates, config_);
   for (size_t i = 0; i < episodes_.size(); ++i) {
     Episode& episode = *episodes_[i];
     const int root = static_cast<int>(i);
-    const int action = config_.selection == "puct" ? *search_->SampleAction(root, 1.0, turn.rng)
-                                                   : search_->action(root);
+    const int action = config_.selection == "puct"
+                           ? *search_->SampleAction(root, temperature, turn.rng)
+                           : search_->action(root);
     Position& position = *episode.position;
     if (turn.model.faster(root)) {
       const auto actions = turn.model.fastest(root);

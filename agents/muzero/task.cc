@@ -18,11 +18,10 @@ namespace mallocgame::muzero {
 using training::ReadBytes;
 using training::WriteBytes;
 
-absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game,
-                                  const ObservationOptions& options,
+absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game, const Config& config,
                                   std::vector<uint8_t> baseline) {
-  MG_ASSIGN_OR_RETURN(Observer observer, Observer::Create(game, options));
-  Task task(std::move(game), std::move(observer));
+  MG_ASSIGN_OR_RETURN(Observer observer, Observer::Create(game, config.observation_options()));
+  Task task(std::move(game), std::move(observer), !config.paper());
   const auto end = PlayActions(*task.game_, baseline);
   if (!end.ok()) {
     return absl::InvalidArgumentError(
@@ -45,11 +44,13 @@ double Task::Lead(const Position& position) const {
 }
 
 int Task::observation_size() const {
-  return observer_.size() + game_->num_actions() * Baseline::kFeatures + kLeadFeatures;
+  const int beside = game_->num_actions() * Baseline::kFeatures + kLeadFeatures;
+  return observer_.size() + (sees_baseline_ ? beside : 0);
 }
 
 void Task::Observe(const Position& position, float* out) const {
   observer_.Write(position, out);
+  if (!sees_baseline_) return;
   out += observer_.size();
   std::fill_n(out, game_->num_actions() * Baseline::kFeatures, 0.0F);
   if (!position.IsTerminal()) seen_->Write(position, out);
@@ -127,7 +128,7 @@ absl::StatusOr<Task> ReadTask(absl::string_view& in, const std::shared_ptr<const
   MG_ASSIGN_OR_RETURN(auto game, ReadOwnGame(in, program, hardware, config));
   std::vector<uint8_t> baseline;
   MG_RETURN_IF_ERROR(ReadBytes(in, baseline));
-  return Task::Create(std::move(game), config.observation_options(), std::move(baseline));
+  return Task::Create(std::move(game), config, std::move(baseline));
 }
 
 void PlayForced(Position& position) {

@@ -6,8 +6,10 @@
 // accesses. These rewards add up to how much better the end is than that of the baseline, so the
 // best play stays the same. A unit is a thousandth of the baseline's latency.
 //
-// What is still to be gained depends on the baseline. So the agent sees, behind the observation of
-// the position, what the baseline does there and how far ahead of it the agent is:
+// The baseline of MuZero as published is the game that leaves everything in main memory, of which
+// nothing is seen. Else what is still to be gained depends on the baseline. So the strong agent
+// sees, behind the observation of the position, what the baseline does there and how far ahead of
+// it the agent is:
 //
 //   baseline     [num_actions, 2]: 1 for the actions that serve an access or a run as the baseline
 //                served it; and 1 for the one of them that the baseline took first. They are the
@@ -36,8 +38,7 @@ namespace mallocgame::muzero {
 class Task {
  public:
   // `baseline` holds the actions of a whole game. InvalidArgument: the game isn't whole.
-  static absl::StatusOr<Task> Create(std::shared_ptr<const Game> game,
-                                     const ObservationOptions& options,
+  static absl::StatusOr<Task> Create(std::shared_ptr<const Game> game, const Config& config,
                                      std::vector<uint8_t> baseline);
 
   const Game& game() const { return *game_; }
@@ -58,11 +59,12 @@ class Task {
   double unit_ps() const { return unit_ps_; }
 
  private:
-  Task(std::shared_ptr<const Game> game, Observer observer)
-      : game_(std::move(game)), observer_(std::move(observer)) {}
+  Task(std::shared_ptr<const Game> game, Observer observer, bool sees_baseline)
+      : game_(std::move(game)), observer_(std::move(observer)), sees_baseline_(sees_baseline) {}
 
   std::shared_ptr<const Game> game_;
   Observer observer_;
+  bool sees_baseline_;
   std::vector<uint8_t> baseline_;
   int64_t baseline_ps_ = 0;
   std::shared_ptr<const Baseline> seen_;  // what the baseline does and saves

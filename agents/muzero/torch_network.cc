@@ -14,7 +14,7 @@ class TorchNetwork final : public Network {
  public:
   TorchNetwork(Networks networks, const ObservationShape& shape, const Config& config)
       : networks_(std::move(networks)), shape_(shape), width_(config.width),
-        learned_(config.learned()), device_(DeviceOf(config)),
+        learned_(config.paper()), device_(DeviceOf(config)),
         type_(config.precision == "bf16" ? torch::kBFloat16 : torch::kFloat32) {}
 
   int num_actions() const override { return static_cast<int>(shape_.num_actions); }
@@ -25,7 +25,7 @@ class TorchNetwork final : public Network {
     return CatchTorch("muzero: evaluating positions", [&] {
       const c10::InferenceMode inference;
       const torch::Tensor seen = OnDevice(observations, values.size());
-      return Write(networks_->representation->forward(seen), seen, logits, values);
+      return Write(networks_->Represent(seen), seen, logits, values);
     });
   }
 
@@ -47,25 +47,23 @@ class TorchNetwork final : public Network {
       MG_RETURN_IF_ERROR(CheckLearned());
       const c10::InferenceMode inference;
       const torch::Tensor seen = OnDevice(observations, values.size());
-      const torch::Tensor hidden = networks_->representation->forward(seen);
+      const torch::Tensor hidden = networks_->Represent(seen);
       hidden_.index_copy_(0, Indices(slots), hidden);
       return Write(hidden, seen, logits, values);
     });
   }
 
   absl::Status Step(absl::Span<const int32_t> parents, absl::Span<const int32_t> actions,
-                    absl::Span<const float> observations, absl::Span<const int32_t> slots,
-                    absl::Span<float> logits, absl::Span<float> values,
-                    absl::Span<float> rewards) override {
+                    absl::Span<const int32_t> slots, absl::Span<float> logits,
+                    absl::Span<float> values, absl::Span<float> rewards) override {
     return CatchTorch("muzero: evaluating steps", [&] {
       MG_RETURN_IF_ERROR(CheckLearned());
       const c10::InferenceMode inference;
-      const torch::Tensor known = KnownOf(OnDevice(observations, values.size()), shape_);
-      const auto [hidden, reward] = networks_->dynamics->forward(
-          hidden_.index_select(0, Indices(parents)), Indices(actions), known);
+      const auto [hidden, reward] =
+          networks_->Step(hidden_.index_select(0, Indices(parents)), Indices(actions));
       hidden_.index_copy_(0, Indices(slots), hidden);
       Copy(MeanOfBins(reward), rewards);
-      return Write(hidden, known, logits, values);
+      return Write(hidden, {}, logits, values);
     });
   }
 
@@ -77,7 +75,7 @@ class TorchNetwork final : public Network {
   absl::Status CheckLearned() const {
     if (learned_) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        "muzero: this agent searches the true game (search_model=rules), it has no dynamics");
+        "muzero: this agent searches the true game (preset=strong), it has no dynamics");
   }
 
   torch::Tensor OnDevice(absl::Span<const float> observations, size_t rows) const {
@@ -98,7 +96,7 @@ class TorchNetwork final : public Network {
 
   absl::Status Write(const torch::Tensor& hidden, const torch::Tensor& seen,
                      absl::Span<float> logits, absl::Span<float> values) {
-    const auto [policy, value] = networks_->prediction->forward(hidden, seen);
+    const auto [policy, value] = networks_->Predict(hidden, seen);
     Copy(policy, logits);
     Copy(MeanOfBins(value), values);
     return absl::OkStatus();

@@ -301,14 +301,14 @@ class MuZeroTrainer final : public Trainer {
     for (size_t i = 0; i < problems_.size(); ++i) {
       games_[i] = demonstrations[i].game;
       std::vector<Demonstration>& all = demonstrations[i].all;
-      MG_ASSIGN_OR_RETURN(Task task, Task::Create(games_[i], config_.observation_options(),
-                                                  BaselineAmong(all, config_).actions));
+      MG_ASSIGN_OR_RETURN(Task task,
+                          Task::Create(games_[i], config_, BaselineAmong(all, config_).actions));
       tasks_.push_back(std::move(task));
       for (Demonstration& demonstration : all) {
         const auto end = *PlayActions(*games_[i], demonstration.actions);
         PlayedGame game = GameOf(tasks_[i], static_cast<int32_t>(i), *end, 0, true);
         Offer(game, demonstration.result.found_by);
-        replay_.AddDemonstration(std::move(game));
+        if (!config_.paper()) replay_.AddDemonstration(std::move(game));
         BestPlan& best_plan = best_plans_[i];
         if (demonstration.result.report.latency_ps >= best_plan.latency_ps) continue;
         best_plan.game = GameAt(i, {});
@@ -356,6 +356,7 @@ class MuZeroTrainer final : public Trainer {
     // All updates of a call draw by the same priorities.
     for (const Replay::Sample& sample : replay_.Draw(updates, config_.batch, rng)) {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
+      if (sample.steps.empty()) break;  // no game of its own has ended yet
       MG_ASSIGN_OR_RETURN(const Losses losses,
                           learner_->Update(MakeBatch(config_, tasks_, replay_, sample)));
       const std::vector<float>& errors = config_.exact() ? losses.surprises : losses.value_errors;

@@ -94,16 +94,16 @@ class TrainerHandle {
 
 typing::Dict<py::str, py::float_> ToDict(const muzero::Progress& p) {
   using py::literals::operator""_a;
-  return py::dict(
-      "iteration"_a = p.iteration, "best_ps"_a = p.best_ps, "mean_return"_a = p.mean_return,
-      "games"_a = p.games, "varied"_a = p.varied, "searches"_a = p.searches,
-      "evaluations"_a = p.evaluations, "depth"_a = p.depth, "entropy"_a = p.entropy,
-      "updates"_a = p.updates, "replay_steps"_a = p.replay_steps, "policy_loss"_a = p.policy_loss,
-      "value_loss"_a = p.value_loss, "reward_loss"_a = p.reward_loss,
-      "consistency_loss"_a = p.consistency_loss, "value_error"_a = p.value_error,
-      "policy_entropy"_a = p.policy_entropy, "gradient_norm"_a = p.gradient_norm,
-      "learning_rate"_a = p.learning_rate, "staleness"_a = p.staleness, "stale"_a = p.stale,
-      "play_seconds"_a = p.play_seconds, "learn_seconds"_a = p.learn_seconds);
+  return py::dict("iteration"_a = p.iteration, "best_ps"_a = p.best_ps,
+                  "mean_return"_a = p.mean_return, "games"_a = p.games, "varied"_a = p.varied,
+                  "searches"_a = p.searches, "evaluations"_a = p.evaluations, "depth"_a = p.depth,
+                  "entropy"_a = p.entropy, "updates"_a = p.updates,
+                  "replay_steps"_a = p.replay_steps, "policy_loss"_a = p.policy_loss,
+                  "value_loss"_a = p.value_loss, "reward_loss"_a = p.reward_loss,
+                  "value_error"_a = p.value_error, "policy_entropy"_a = p.policy_entropy,
+                  "gradient_norm"_a = p.gradient_norm, "learning_rate"_a = p.learning_rate,
+                  "staleness"_a = p.staleness, "stale"_a = p.stale,
+                  "play_seconds"_a = p.play_seconds, "learn_seconds"_a = p.learn_seconds);
 }
 
 void BindMuZeroTrainer(py::module_& module) {

@@ -74,7 +74,7 @@ def test_training_improves_on_greedy_and_says_how_it_goes(trainer, program):
 
 def test_settings_are_named_and_checked():
     settings = {setting.name: setting for setting in agents.muzero_settings()}
-    assert settings["search_model"].allowed == "rules, learned"
+    assert settings["preset"].allowed == "strong, paper"
     assert (
         agents.MuZero(PROGRAM, {"paper_actions": True, "width": 8}).settings["paper_actions"] == "1"
     )
@@ -380,8 +380,8 @@ def test_rollouts_are_no_slower_than_the_game_that_they_follow(priority_checkpoi
     assert alone.search[0].sum(axis=1).max() == 4
     with pytest.raises(mg.InvalidInputError, match="rollout_share: found '2', allowed: 0 to 1"):
         agent.play(program, config={"rollout_share": 2})
-    with pytest.raises(mg.InvalidInputError, match="without learned dynamics"):
-        agent.play(program, config={"search_model": "learned"})
+    with pytest.raises(mg.InvalidInputError, match=r"preset=paper, allowed: .* strong"):
+        agent.play(program, config={"preset": "paper"})
 
 
 def test_training_begins_with_another_agents_networks(priority_checkpoint, checkpoint):

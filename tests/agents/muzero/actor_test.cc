@@ -32,10 +32,8 @@ std::string PlayGroup(Trainer& trainer, int group) {
 }
 
 TEST_CASE("steps whose games actors play are those of one machine") {
-  const std::string game = GENERATE(as<std::string>{}, "time", "priority", "schedule");
-  for (const char* model : {"rules", "learned"}) {
-    Config config = TinyConfig(game);
-    config.search_model = model;
+  for (const char* kind : kKinds) {
+    const Config config = TinyConfig(kind);
     const auto here = Make(Problems(), config), there = Make(Problems(), config);
     Steps(*here, 5);
     TakeDemonstrations(*there);

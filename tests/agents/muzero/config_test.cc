@@ -15,15 +15,21 @@ using training::Refusal;
 
 TEST_CASE("settings read back from their text") {
   training::CheckSettingsReadBack<Config>({{"learning_rate", "0.00012345678901234567"},
-                                           {"search_model", "learned"},
                                            {"simulations", "33"},
                                            {"paper_actions", "true"},
                                            {"game", "priority"},
                                            {"candidates", "2"}});
   Config config;
-  REQUIRE(!config.learned());
-  REQUIRE(Set(config, "search_model", "learned").ok());
-  REQUIRE(config.learned());
+  REQUIRE(!config.paper());
+  // A preset says what all other settings begin with.
+  REQUIRE(Set(config, "simulations", "33").ok());
+  REQUIRE(Set(config, "preset", "paper").ok());
+  REQUIRE(config.paper());
+  REQUIRE(config.simulations != 33);
+  REQUIRE(config.paper_actions);
+  training::CheckSettingsReadBack<Config>({{"preset", "paper"}, {"best_share", "0.25"}});
+  REQUIRE(Set(config, "preset", "strong").ok());
+  REQUIRE(config == Config());
 }
 
 TEST_CASE("the settings say which game is played, and so how many actions there are") {
@@ -55,12 +61,11 @@ TEST_CASE("a bad setting is named with what was found and what is allowed") {
   REQUIRE(Refusal<Config>("learning_rate", "nan").find("allowed: 0 to 10") != std::string::npos);
   REQUIRE(Refusal<Config>("selection", "ucb") ==
           "muzero: setting selection: found 'ucb', allowed: gumbel, puct");
-  REQUIRE(Refusal<Config>("search_model", "true") ==
-          "muzero: setting search_model: found 'true', allowed: rules, learned");
+  REQUIRE(Refusal<Config>("preset", "true") ==
+          "muzero: setting preset: found 'true', allowed: strong, paper");
   REQUIRE(Refusal<Config>("paper_actions", "2").find("allowed: 0 or 1") != std::string::npos);
-  REQUIRE(
-      Refusal<Config>("simulation", "8").find("allowed: search_model, selection, simulations") !=
-      std::string::npos);
+  REQUIRE(Refusal<Config>("simulation", "8").find("allowed: preset, selection, simulations") !=
+          std::string::npos);
 }
 
 TEST_CASE("settings that do not go together are refused") {
@@ -68,6 +73,11 @@ TEST_CASE("settings that do not go together are refused") {
   REQUIRE(Check(config).ok());
   config.ticks_back = 7;
   REQUIRE(absl::IsInvalidArgument(Check(config)));
+  REQUIRE(Set(config, "preset", "paper").ok());
+  REQUIRE(Check(config).ok());
+  config.game = "priority";
+  REQUIRE(Check(config).message() ==
+          "muzero: setting game: found 'priority', allowed with preset=paper: time");
   config = {};
   config.best_share = 0.7;
   config.demonstration_share = 0.4;

@@ -216,10 +216,8 @@ TEST_CASE("the replay forgets the oldest games and keeps the best, all different
 }
 
 TEST_CASE("a batch holds what was played, and nothing behind the end") {
-  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority", "schedule"));
-  config.search_model = "learned";
+  Config config = TinyConfig("paper");
   config.unroll = 3;
-  config.best_share = config.demonstration_share = 0;
   std::vector<Task> tasks;
   tasks.push_back(TaskFor(TinyProblem(5, 14), config));
   Rng rng(2);
@@ -232,28 +230,27 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
   const Batch batch = MakeBatch(config, tasks, replay, {{{0, 0}, {0, last}}, {1, 1}});
   const size_t size = tasks[0].observation_size();
   REQUIRE(batch.rows == 2);
-  REQUIRE(batch.observations.size() == 2 * 4 * size);
+  REQUIRE(batch.observations.size() == 2 * size);
   double sum = 0;
   for (size_t k = 0; k <= 3; ++k) {
-    const bool there = k < game.steps.size();
-    REQUIRE(batch.alive[k] == static_cast<float>(there));
-    if (!there) continue;
-    // The observation is that of the position itself.
-    const auto position = PositionAfter(
-        tasks[0].game(), absl::MakeConstSpan(game.actions).subspan(0, game.steps[k].decision));
-    std::vector<float> expected(size);
-    tasks[0].Observe(*position, expected.data());
-    REQUIRE(std::equal(expected.begin(), expected.end(),
-                       batch.observations.begin() + static_cast<ptrdiff_t>(k * size)));
+    if (k >= game.steps.size()) continue;
     REQUIRE(batch.values[k] == game.final_lead - game.steps[k].lead);
     REQUIRE(batch.value_weights[k] == Approx(kOthersValueWeight));
     if (k < 3) sum += batch.rewards[k];
   }
+  for (const size_t row : {0, 1}) {
+    // The observation is that of the position itself.
+    const Step& step = row == 0 ? game.steps.front() : game.steps.back();
+    const auto position =
+        PositionAfter(tasks[0].game(), absl::MakeConstSpan(game.actions).subspan(0, step.decision));
+    std::vector<float> expected(size);
+    tasks[0].Observe(*position, expected.data());
+    REQUIRE(std::equal(expected.begin(), expected.end(),
+                       batch.observations.begin() + static_cast<ptrdiff_t>(row * size)));
+  }
   if (game.steps.size() > 3)
     REQUIRE(sum == Approx(game.steps[3].lead - game.steps[0].lead).margin(1e-3));
   // The second row is at the last decision, so one reward follows and then nothing.
-  REQUIRE(batch.alive[4] == 1);
-  REQUIRE(batch.alive[5] == 0);
   REQUIRE(batch.rewards[3] == Approx(game.final_lead - game.steps.back().lead));
   REQUIRE(batch.rewards[4] == 0);
   REQUIRE(batch.values[5] == 0);
@@ -283,8 +280,7 @@ TEST_CASE("what was played is imitated unless it is slower than the baseline") {
 }
 
 TEST_CASE("nothing is learned of what follows the agent's own part of a game") {
-  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority", "schedule"));
-  config.search_model = "learned";
+  Config config = TinyConfig("paper");
   config.unroll = 3;
   std::vector<Task> tasks;
   tasks.push_back(TaskFor(TinyProblem(5, 14), config));
@@ -295,7 +291,6 @@ TEST_CASE("nothing is learned of what follows the agent's own part of a game") {
   Replay replay(config, 1);
   replay.Add(game);
   const Batch batch = MakeBatch(config, tasks, replay, {{{0, 0}}, {1}});
-  REQUIRE(batch.alive == std::vector<float>{1, 1, 0, 0});
   REQUIRE(batch.reward_weights == std::vector<float>{1, 0, 0});
   REQUIRE(batch.value_weights[2] == 0);
   REQUIRE(batch.value_weights[3] == 0);

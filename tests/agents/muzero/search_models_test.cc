@@ -39,15 +39,11 @@ class EvenNetwork final : public Network {
                      absl::Span<float> logits, absl::Span<float> values) override {
     return Predict(observations, logits, values);
   }
-  absl::Status Step(absl::Span<const int32_t>, absl::Span<const int32_t>,
-                    absl::Span<const float> observations, absl::Span<const int32_t>,
-                    absl::Span<float>, absl::Span<float>, absl::Span<float> rewards) override {
-    known.assign(observations.begin(), observations.end());
-    std::fill(rewards.begin(), rewards.end(), 0.5F);
+  absl::Status Step(absl::Span<const int32_t>, absl::Span<const int32_t>, absl::Span<const int32_t>,
+                    absl::Span<float>, absl::Span<float>, absl::Span<float>) override {
     return absl::OkStatus();
   }
   int64_t rows = 0;
-  std::vector<float> known;  // what the last Step was told
 
  private:
   int size_, actions_;
@@ -186,54 +182,13 @@ TEST_CASE("in play the policy says what is tried, and without it that is drawn")
   REQUIRE((tried.size() > 1) == (config.prior == "uniform"));
 }
 
-TEST_CASE("with learned dynamics the next row, legality and the end are known, rewards are not") {
-  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "priority", "schedule"));
-  config.search_model = "learned";
-  const Task task = TaskFor(TinyProblem(5, 14), config);
-  const int actions = task.game().num_actions();
-  EvenNetwork network(task);
-  const auto model = MakeSearchModel(config, network);
-  const std::unique_ptr<Position> start = task.game().NewInitialPosition();
-  PlayForced(*start);
-  const Root root = {&task, start.get(), {}};
-  model->SetRoots({&root, 1});
-  REQUIRE(model->Reserve(1000).ok());
-  Answers first(1, actions);
-  const mcts::RootRow at_root = {0, 0};
-  REQUIRE(model->Start({&at_root, 1}, first.out()).ok());
-  for (int a = 0; a < actions; ++a)
-    REQUIRE(first.legal[a] == (start->legal_actions().Has(a) ? 1 : 0));
-  // Down one line to the end of the game, and from the root again.
-  Rng rng(4);
-  for (int slot = 1, tries = 0; tries < 3; ++tries) {
-    const std::unique_ptr<Position> position = start->Clone();
-    for (int parent = 0; !position->IsTerminal(); parent = slot++) {
-      int action = 0;
-      do action = static_cast<int>(rng.Below(actions));
-      while (!position->legal_actions().Has(action));
-      REQUIRE(position->Apply(action).ok());
-      PlayForced(*position);
-      const mcts::StepRow row = {0, parent, action, slot};
-      Answers answers(1, actions);
-      REQUIRE(model->Step({&row, 1}, answers.out()).ok());
-      REQUIRE(answers.rewards[0] == 0.5F);
-      REQUIRE((answers.terminal[0] != 0) == position->IsTerminal());
-      for (int a = 0; a < actions; ++a)
-        REQUIRE(answers.legal[a] == (position->legal_actions().Has(a) ? 1 : 0));
-      std::vector<float> seen(task.observation_size());
-      if (!position->IsTerminal()) task.Observe(*position, seen.data());
-      REQUIRE(network.known == seen);
-    }
-  }
-}
-
 TEST_CASE("demonstrations are whole games of the problem, one of each player") {
   const std::string kind = GENERATE(as<std::string>{}, "time", "priority", "schedule");
   const Config config = TinyConfig(kind);
   const TrainingProblem problem = TinyProblem(5, 14);
   const auto game = GameFor(problem, config);
-  const auto few = *Demonstrate(*game, *AskDemonstrators({game}, 0, 1, nullptr));
-  const auto more = *Demonstrate(*game, *AskDemonstrators({game}, 500, 1, nullptr));
+  const auto few = *Demonstrate(*game, *AskDemonstrators({game}, config, 0, 1, nullptr));
+  const auto more = *Demonstrate(*game, *AskDemonstrators({game}, config, 500, 1, nullptr));
   REQUIRE(few.size() == 4);
   REQUIRE(more.size() == 5);
   REQUIRE(few[1].result.found_by == "rent");
@@ -251,7 +206,7 @@ TEST_CASE(
   const Config config = TinyConfig("priority");
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const auto game = GameFor(TinyProblem(seed, 14), config);
-    auto results = *AskDemonstrators({game}, 500, 1, nullptr);
+    auto results = *AskDemonstrators({game}, config, 500, 1, nullptr);
     const size_t asked = results.size();
     REQUIRE(AddPriorityStarts(*game, Deadline(), results).ok());
     REQUIRE(results.size() > asked);
@@ -278,7 +233,7 @@ TEST_CASE(
   }
   // A time game is itself.
   const auto time_game = GameFor(TinyProblem(5), TinyConfig());
-  auto results = *AskDemonstrators({time_game}, 0, 1, nullptr);
+  auto results = *AskDemonstrators({time_game}, TinyConfig(), 0, 1, nullptr);
   const size_t asked = results.size();
   REQUIRE(AddPriorityStarts(*time_game, Deadline(), results).ok());
   REQUIRE(results.size() == asked);
@@ -290,7 +245,7 @@ TEST_CASE(
   int in_its_own = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const auto game = GameFor(TinyProblem(seed, 14), TinyConfig("priority"));
-    auto results = *AskDemonstrators({game}, 0, 1, nullptr);
+    auto results = *AskDemonstrators({game}, TinyConfig("priority"), 0, 1, nullptr);
     const auto styled = std::find_if(results.begin(), results.end(), [](const SolveResult& found) {
       return found.found_by == "styles";
     });

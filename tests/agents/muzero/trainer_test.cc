@@ -33,10 +33,8 @@ void StepOrSay(Trainer& trainer) {
 }
 
 TEST_CASE("the same stream with one thread and with three, another with another seed") {
-  const std::string game = GENERATE(as<std::string>{}, "time", "priority", "schedule");
-  for (const char* model : {"rules", "learned"}) {
-    Config config = TinyConfig(game);
-    config.search_model = model;
+  for (const char* kind : kKinds) {
+    const Config config = TinyConfig(kind);
     training::CheckSameForAllThreads([&](uint64_t seed, int threads) {
       const auto trainer = Make({TinyProblem(5, 14), TinyProblem(6, 14)}, config, seed, threads);
       Steps(*trainer, 4);
@@ -46,10 +44,8 @@ TEST_CASE("the same stream with one thread and with three, another with another 
 }
 
 TEST_CASE("resumed anywhere it goes on the same") {
-  const std::string game = GENERATE(as<std::string>{}, "time", "priority", "schedule");
-  for (const char* model : {"rules", "learned"}) {
-    Config config = TinyConfig(game);
-    config.search_model = model;
+  for (const char* kind : kKinds) {
+    const Config config = TinyConfig(kind);
     const std::vector<TrainingProblem> problems = {TinyProblem(5, 14), TinyProblem(6, 14)};
     const auto straight = Make(problems, config);
     const auto load = [&](const std::string& saved, int step) {
@@ -72,9 +68,7 @@ TEST_CASE(
   for (uint64_t seed = 10; seed < 22; ++seed) {
     Config config = TinyConfig();
     config.demonstration_decisions = 0;
-    config.varied_decisions = 2000;
     config.selection = seed % 2 == 0 ? "gumbel" : "puct";
-    config.search_model = seed % 4 < 2 ? "rules" : "learned";
     const TrainingProblem problem = TinyProblem(seed, 5);
     const auto game = GameFor(problem, config);
     State start(game);
@@ -204,7 +198,7 @@ TEST_CASE("a checkpoint of the priority game says so, and comes back with its ga
   const auto trainer = Make(problems, TinyConfig("priority"));
   Steps(*trainer, 3);
   const std::string saved = *trainer->Save();
-  REQUIRE(saved.find("mallocgame muzero checkpoint 11, priority rules 3, observation 1\n") == 0);
+  REQUIRE(saved.find("mallocgame muzero checkpoint 12, priority rules 3, observation 1\n") == 0);
   const auto loaded = Trainer::Load(problems, saved, 1);
   REQUIRE(loaded.ok());
   REQUIRE((*loaded)->config().game == "priority");
@@ -425,7 +419,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     search.rollout_share = 0;
     REQUIRE((*agent)->Play(game, search, nullptr)->plan == alone);
     search = (*agent)->config();
-    search.search_model = "learned";
+    search.preset = "paper";
     REQUIRE(absl::IsInvalidArgument((*agent)->Play(game, search, nullptr).status()));
     // Without rollouts nothing is remembered from one decision to the next.
     const auto played = (*networks_alone)->Play(game, (*networks_alone)->config(), nullptr);

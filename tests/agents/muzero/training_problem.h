@@ -23,19 +23,35 @@ namespace mallocgame::muzero {
 
 // The words of the setting `game`.
 inline constexpr const char* kGames[] = {"time", "priority", "schedule"};
+// What TinyConfig makes: the strong agent of each game, and the paper's.
+inline constexpr const char* kKinds[] = {"time", "priority", "schedule", "paper"};
 
-inline Config TinyConfig(const std::string& game = "time") {
-  return training::ConfigWith<Config>({{"game", game.c_str()}, {"min_buffer_bytes", "0"},
-                                       {"groups", "2"},        {"games", "4"},
-                                       {"moves", "4"},         {"window", "6"},
-                                       {"simulations", "8"},   {"varied_decisions", "200"},
-                                       {"reanalysed", "6"},    {"neighbours", "2"},
-                                       {"ticks_back", "4"},    {"ticks_ahead", "4"},
-                                       {"address_cells", "4"}, {"embedding", "8"},
-                                       {"heads", "2"},         {"width", "16"},
-                                       {"blocks", "1"},        {"updates", "2"},
-                                       {"batch", "16"},        {"demonstration_decisions", "200"},
-                                       {"device", "cpu"}});
+inline Config TinyConfig(const std::string& kind = "time") {
+  training::NamesAndValues settings = {{"preset", "paper"}};
+  if (kind != "paper") {
+    settings = {
+        {"game", kind.c_str()}, {"varied_decisions", "200"}, {"demonstration_decisions", "200"}};
+  }
+  const training::NamesAndValues small = {{"min_buffer_bytes", "0"},
+                                          {"groups", "2"},
+                                          {"games", "4"},
+                                          {"moves", "4"},
+                                          {"window", "6"},
+                                          {"simulations", "8"},
+                                          {"reanalysed", "6"},
+                                          {"neighbours", "2"},
+                                          {"ticks_back", "4"},
+                                          {"ticks_ahead", "4"},
+                                          {"address_cells", "4"},
+                                          {"embedding", "8"},
+                                          {"heads", "2"},
+                                          {"width", "16"},
+                                          {"blocks", "1"},
+                                          {"updates", "2"},
+                                          {"batch", "16"},
+                                          {"device", "cpu"}};
+  settings.insert(settings.end(), small.begin(), small.end());
+  return training::ConfigWith<Config>(settings);
 }
 
 inline std::shared_ptr<const Program> TinyProgram(uint64_t seed, int instructions = 10) {
@@ -55,12 +71,12 @@ inline std::shared_ptr<const Game> GameFor(const TrainingProblem& problem, const
   return *game;
 }
 
-// The task of a problem, with the game of greedy as its baseline.
+// The task of a problem, with the game of greedy as its baseline, also where it isn't seen.
 inline Task TaskFor(const TrainingProblem& problem, const Config& config) {
   const auto game = GameFor(problem, config);
   const auto greedy = Solve("greedy", {game}, {});
   REQUIRE(greedy.ok());
-  auto task = Task::Create(game, config.observation_options(), greedy->play.actions);
+  auto task = Task::Create(game, config, greedy->play.actions);
   REQUIRE(task.ok());
   return *std::move(task);
 }

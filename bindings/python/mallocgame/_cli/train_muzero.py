@@ -37,6 +37,8 @@ class MuZeroTraining(Training):
         "policy_loss",
         "value_loss",
     )
+    across = "seconds"
+    drawn = "saved of the all-main latency"
 
     def __init__(
         self,
@@ -78,12 +80,15 @@ class MuZeroTraining(Training):
             )
         workers = actors if ray is None else ray
         self._actors = None if workers is None else self.trainer.actors(workers, most_stale)
-        self._polish_seconds = seconds * POLISH_SHARE / len(self.trainer.names)
+        # MuZero as published anneals nothing.
+        share = 0.0 if self.trainer.settings["preset"] == "paper" else POLISH_SHARE
+        self._polish_seconds = seconds * share / len(self.trainer.names)
+        self._polishes = share > 0
         references = map(reference, self.trainer.programs, self.trainer.hardware)
         self._xla = [own.report and own.report.latency_ps for own in references]
         self._names = file_names(self.trainer.names)
         steps = dict.fromkeys(self.trainer.names, self.trainer.iterations)
-        super().__init__(folder, steps, seconds * (1 - POLISH_SHARE))
+        super().__init__(folder, steps, seconds * (1 - share))
 
     @property
     def steps(self) -> int:
@@ -106,10 +111,10 @@ class MuZeroTraining(Training):
             return []
         rows = []
         for i, (program, name) in enumerate(zip(self.trainer.programs, self._names, strict=True)):
-            work.tell(f"polishing {program.name}")
-            result = (
-                self.trainer.polish(i, self._polish_seconds) if finished else self.trainer.best(i)
-            )
+            result = self.trainer.best(i)
+            if finished and self._polishes:
+                work.tell(f"polishing {program.name}")
+                result = self.trainer.polish(i, self._polish_seconds)
             game = self.trainer.best_game(i)
             path = os.path.join(self.folder, name)
             mg.save_plan(result.plan, program, f"{path}.plan.json", order=result.order)
@@ -138,6 +143,15 @@ class MuZeroTraining(Training):
             for i, name in enumerate(self.trainer.names)
         ]
 
+    def points(self, row: Mapping[str, str]) -> dict[str, float]:
+        i = self.trainer.names.index(row["program"])
+        all_main, xla = self.trainer.best(i).report.all_main_ps, self._xla[i]
+        points = {
+            "games of self-play, mean": float(row["mean_return"]),
+            "best plan": 1 - int(row["best_ps"]) / all_main,
+        }
+        return points | ({"XLA's plan": 1 - xla / all_main} if xla else {})
+
     def line(self, progress: Progress, seconds: float) -> str:
         mean = geometric_mean(
             xla / best for xla, best in zip(self._xla, progress["best_ps"], strict=True) if xla
@@ -165,7 +179,7 @@ class MuZeroTraining(Training):
             if xla:
                 scalars[f"best_speedup_vs_xla/{name}"] = xla / progress["best_ps"][i]
         for kind, names in {
-            "loss": ("policy_loss", "value_loss", "reward_loss", "consistency_loss"),
+            "loss": ("policy_loss", "value_loss", "reward_loss"),
             "learning": (
                 "value_error",
                 "policy_entropy",

@@ -27,8 +27,8 @@ def begin_muzero(
 ) -> MuZero:
     """Begins a MuZero training that is to last so long, with a demonstration of annealing to suit.
 
-    A config that says how much is demonstrated stays. Everything but `seconds` is as MuZero takes
-    it. POLISH_SHARE of the time is for polish() at the end:
+    A config that says how much is demonstrated stays, and with preset=paper nothing is. Everything
+    but `seconds` is as MuZero takes it. POLISH_SHARE of the time is for polish() at the end:
 
         trainer = begin_muzero(program, seconds)
         trainer.train((1 - POLISH_SHARE) * seconds)
@@ -41,7 +41,7 @@ def begin_muzero(
         return MuZero(given, settings, seed, threads, hardware, tuned_from=tuned_from)
 
     trainer = begin(settings)
-    if _DECISIONS in settings:
+    if _DECISIONS in settings or trainer.settings["preset"] == "paper":
         return trainer
     return begin({**settings, _DECISIONS: _demonstration_decisions(trainer, seconds)})
 
