@@ -71,6 +71,20 @@ def test_the_command_writes_everything(tmp_path, run, run_json):
         assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
 
 
+def test_the_command_learns_from_nothing_and_draws_it(tmp_path, run_json):
+    pytest.importorskip("matplotlib")
+    command = ["train", "muzero", PROGRAM, "--out", tmp_path / "run", "--seconds", 4, "--plot"]
+    settings = ["preset=paper", "games=2", "groups=1", "width=16", "simulations=4", "batch=8"]
+    document = run_json(*map(str, [*command, tmp_path / "a.png", "--config", *settings]))
+    [row] = document["results"]
+    assert row["valid"] and row["found_by"] in ("muzero", "all-main")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    with open(tmp_path / "run" / "curve.csv", newline="") as file:
+        first = next(csv.DictReader(file))
+    program = mg.load_program(PROGRAM)
+    assert int(first["best_ps"]) == mg.solve(program, "all-main").report.latency_ps
+
+
 def test_the_command_writes_plans_of_other_orders(tmp_path, run):
     name, out = "mlp_train_adam_b512.tpu_v6e", tmp_path / "run"
     done = run(*train(name, "--out", out, "--seconds", 2, "--game", "schedule"), "--json")

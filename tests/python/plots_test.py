@@ -113,6 +113,18 @@ def test_solve_draws_its_curve(plots, run, tmp_path):
     assert run("solve", SMALL, "--plot", "nowhere/curve.png").returncode == 2
 
 
+def test_learning_of_two_programs(plots, tmp_path):
+    rising = [(float(x), x / 1000) for x in range(1000)]
+    panels = {"p": {"a": rising, "b": rising[:1]}, "q": {"a": rising[5:]}}
+    plots.save_learning(tmp_path / "two.png", panels, "seconds", "return")
+    plots.save_learning(tmp_path / "one.png", {"p": {"a": rising}}, "seconds", "return")
+    one, two = picture(tmp_path / "one.png"), picture(tmp_path / "two.png")
+    assert has(one, style.CYCLE[0]) and not has(one, style.CYCLE[1])
+    assert two.shape[1] > one.shape[1]
+    with pytest.raises(mg.errors.MallocGameError, match="no step to draw"):
+        plots.save_learning(tmp_path / "none.png", {"p": {"a": []}}, "seconds", "return")
+
+
 def test_speed_ups_with_their_spread(plots, tmp_path):
     rising = np.linspace(0.5, 1.5, 1000) + np.array([[0.0], [0.2]])
     plots.save_speed_ups(tmp_path / "one.png", {"p": {"a": rising}}, "speed-up")

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 import mallocgame as mg
+from mallocgame import plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
@@ -48,6 +49,12 @@ def register(commands: parser.Commands) -> None:
     )
     command.add_argument(
         "--seed", type=parser.count, metavar="N", help="seed of what is random (0)"
+    )
+    command.add_argument(
+        "--plot",
+        type=parser.output_file,
+        metavar="FILE",
+        help="draw how it has learned as PNG (needs matplotlib)",
     )
     command.add_argument(
         "--config",
@@ -115,10 +122,14 @@ def _train(options: argparse.Namespace) -> int:
         _refuse(options, _OF_MUZERO, "muzero's")
     else:
         _refuse(options, _OF_EGRL, "egrl's")
+    if options.plot is not None:
+        plots.check()
     with working_in(options.out), console.working("training") as work:
         run = _training(options)
         finished = run.run(work)
         rows = run.finish(finished, work)
+        if options.plot is not None and run.steps > 0:
+            run.plot(options.plot)
     if options.json:
         print_json({"results": rows, "folder": options.out, f"{run.columns[1]}s": run.steps})
     else:

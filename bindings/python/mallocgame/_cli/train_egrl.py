@@ -54,6 +54,8 @@ class EgrlTraining(Training):
         "critic_loss",
         "entropy",
     )
+    across = "evaluations"
+    drawn = "baseline's latency over the map's"
 
     def __init__(
         self,
@@ -148,6 +150,15 @@ class EgrlTraining(Training):
 
     def rows(self, progress: Progress) -> list[Row]:
         return [{"program": self._programs[self._program]}]
+
+    def points(self, row: Mapping[str, str]) -> dict[str, float]:
+        found = {
+            "networks": "gnn_mean",
+            "chromosomes": "boltzmann_mean",
+            "policy gradient": "gradient_mean",
+        }
+        means = {f"{who}, mean": float(row[column]) for who, column in found.items()}
+        return {"best map": float(row["speedup"]), **means}
 
     def line(self, progress: Progress, seconds: float) -> str:
         best = (

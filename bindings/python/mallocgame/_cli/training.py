@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from mallocgame import plots
 from mallocgame._cli.console import Work
 from mallocgame._cli.rows import csv_text
 from mallocgame._core import write_file
@@ -43,6 +44,9 @@ class Training(abc.ABC):
     agent: ClassVar[str]
     # Columns of the curve; the first three are the seconds, the number of a step and the program.
     columns: ClassVar[tuple[str, ...]]
+    # What --plot draws: over which column, and what its numbers are.
+    across: ClassVar[str]
+    drawn: ClassVar[str]
 
     def __init__(self, folder: str, steps: Mapping[str, int], limit_seconds: float) -> None:
         """`steps` counts those done before, by program. `limit_seconds` is for run; 0: no limit."""
@@ -82,6 +86,10 @@ class Training(abc.ABC):
     def show(self, rows: Sequence[Row]) -> None:
         """Prints the rows of `finish` for people."""
 
+    @abc.abstractmethod
+    def points(self, row: Mapping[str, str]) -> dict[str, float]:
+        """What --plot draws of a line of the curve, by the name of a curve."""
+
     @property
     @abc.abstractmethod
     def steps(self) -> int:
@@ -112,6 +120,17 @@ class Training(abc.ABC):
         finally:
             if self._board is not None:
                 self._board.close()
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """Draws how the agent has learned, from curve.csv."""
+        panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
+        with open(os.path.join(self.folder, CURVE), newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                curves = panels.setdefault(row["program"], {})
+                for name, value in self.points(row).items():
+                    if value == value:
+                        curves.setdefault(name, []).append((float(row[self.across]), value))
+        plots.save_learning(path, panels, self.across, self.drawn)
 
     def _tell(self, progress: Progress, seconds: float, work: Work) -> None:
         work.tell(self.line(progress, seconds))

@@ -1,7 +1,7 @@
 """Pictures of results, with matplotlib and in one style.
 
-They show solvers on many programs, latency over time, speed-up over evaluations, how far XLA's
-plans are from the bound, and where a placement map puts each tensor.
+They show solvers on many programs, latency over time, how an agent learns, speed-up over
+evaluations, how far XLA's plans are from the bound, and where a placement map puts each tensor.
 """
 
 import io
@@ -107,6 +107,39 @@ def save_curves(
         axes.set_ylabel("latency in µs (static estimate)")
         axes.set_title(title)
         figure.legend(loc="outside lower center", ncols=min(5, len(axes.lines)))
+        _save(figure, path)
+
+
+def save_learning(
+    path: str | os.PathLike[str],
+    panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]],
+    xlabel: str,
+    ylabel: str,
+) -> None:
+    """Draws how agents learn as PNG: a panel for each program.
+
+    panels: by title and curve, points in order. Of many points the means of 60 pieces are drawn,
+    because single steps differ by chance.
+
+    MallocGameError: matplotlib is missing, or there is nothing to draw.
+    """
+    check()
+    if not any(curve for curves in panels.values() for curve in curves.values()):
+        raise MallocGameError("a plot of learning: found no step to draw")
+    import matplotlib
+
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = _figure(max(5.0, 3.6 * len(panels)), 3.8)
+        all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        for (title, curves), axes in zip(panels.items(), all_axes, strict=True):
+            for (name, curve), dashes in zip(curves.items(), cycle(("-", "--", ":")), strict=False):
+                pieces = np.array_split(np.array(curve, float), min(60, len(curve)))
+                means = np.array([piece.mean(axis=0) for piece in pieces])
+                axes.plot(means[:, 0], means[:, 1], dashes, linewidth=1.4, label=name)
+            axes.set_title(title)
+            axes.set_xlabel(xlabel)
+        all_axes[0].set_ylabel(ylabel)
+        figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         _save(figure, path)
 
 
