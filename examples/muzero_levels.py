@@ -22,7 +22,6 @@ CONFIG = {
     "updates": 100,
     "demonstration_decisions": 200_000,
     "demonstration_share": 0.7,
-    "best_share": 0.15,
     "imitation": 1,
     "restart_share": 0.5,
     "varied_decisions": 0,

@@ -26,7 +26,7 @@ UNSEEN = "nerf_mlp_64k.tpu_v4i"
 SPACE = {
     "learning_rate": tune.loguniform(3e-4, 3e-3),
     "imitation": tune.uniform(0.0, 1.0),
-    "best_share": tune.uniform(0.0, 0.5),
+    "demonstration_share": tune.uniform(0.0, 0.5),
 }
 CHECKPOINT = "checkpoint.muzero"
 

@@ -56,7 +56,7 @@ class Agent {
                                                const std::atomic<bool>* cancel) const = 0;
 
   // Plays one game, with a search without noise for each decision, which takes its settings from
-  // `search`: selection, simulations, considered, prior and rollout_share. With rollouts it plays
+  // `search`: simulations, prior and rollout_share. With rollouts it plays
   // on as the fastest game that one has ended in so far. With one simulation the policy decides
   // alone. With a uniform prior Gumbel search needs noise: it draws the actions that are tried.
   // InvalidArgument: `search` has another preset than the agent. Cancelled:

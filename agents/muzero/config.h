@@ -24,12 +24,10 @@ struct Config {
   Setting<std::string> preset = {
       "strong", "strong|paper",
       "Which agent learns: the strong one, which searches the true rules from demonstrations on, "
-      "or "
-      "MuZero as published, which searches learned dynamics from nothing on; it sets all others."};
+      "or MuZero as published, which searches learned dynamics from nothing on; it sets all "
+      "others."};
 
   // What is searched, and how.
-  Setting<std::string> selection = {"gumbel", "gumbel|puct",
-                                    "The rule by which the search selects actions."};
   Setting<int> simulations = {
       16, 1, 4096, "Number of simulations of a search; with 1 the policy decides alone."};
   Setting<std::string> prior = {
@@ -39,10 +37,6 @@ struct Config {
       1, 0, 1,
       "Share that a rollout has in the value of a leaf, which plays on as the best game known did; "
       "the network's value has the rest; it counts with the true rules only."};
-  Setting<int> considered = {
-      16, 1, 64,
-      "Greatest number of actions that Gumbel search considers at the root; with as many as "
-      "simulations it tries each of them once, and looks no further."};
 
   // Self-play. In an iteration each of groups * games games, played side by side, makes `moves`
   // searched decisions.
@@ -52,9 +46,6 @@ struct Config {
   Setting<int> moves = {8, 1, 4096, "Number of searched decisions of each game in an iteration."};
   Setting<double> restart_share = {
       0.8, 0, 1, "Share of the games that begin in the middle of one of the best games."};
-  Setting<int> window = {96, 1, 100000,
-                         "Greatest number of searched decisions of such a game; afterwards it "
-                         "follows the best game."};
   Setting<int> varied_decisions = {
       4'000'000, 0, 1e9,
       "Number of decisions that a group plays in an iteration, without search, in games that vary "
@@ -75,9 +66,6 @@ struct Config {
       "Number of the most important runs that the priority game shows at a time; the schedule game "
       "shows at most 47. With fewer the games of annealing, which sees as many as it can, can't "
       "always be followed."};
-  Setting<bool> paper_actions = {
-      false,
-      "Whether the time game allows only the three actions of the paper; CopyEarly is left out."};
   Setting<int> min_buffer_bytes = {
       16 << 10, 0, 1 << 30,
       "Size in bytes below which a buffer stays in main memory without a decision."};
@@ -85,75 +73,53 @@ struct Config {
       "best", "best|greedy",
       "The game that is seen beside a position, and that returns are counted over: the best of "
       "greedy, rent, styles and xla-heuristic, which play dozens, or greedy's, which is one."};
-  Setting<int> neighbours = {8, 0, 1024,
-                             "Number of accesses before and after the current one in the "
-                             "observation; in the other games "
-                             "of runs behind the candidates."};
-  Setting<int> ticks_back = {
-      8, 0, 4096,
-      "Number of columns of the observation before the current tick; together with ticks_ahead a "
-      "multiple of 4."};
-  Setting<int> ticks_ahead = {
-      24, 0, 4096,
-      "Number of columns of the observation from the current tick on; together with ticks_back a "
-      "multiple of 4."};
-  Setting<int> ticks_per_column = {
-      4, 1, 65536,
-      "Number of ticks that a column of the observation covers; the columns of the other games "
-      "divide the whole program instead."};
-  Setting<int> address_cells = {16, 0, 4096,
-                                "Number of cells into which the observation divides fast memory."};
 
   // The network.
-  Setting<int> embedding = {64, 4, 4096, "Number of features of an attention token."};
-  Setting<int> heads = {4, 1, 64, "Number of attention heads."};
-  Setting<int> width = {192, 4, 8192, "Number of features of a hidden state."};
-  Setting<int> blocks = {2, 0, 64, "Number of residual blocks of the representation."};
+  Setting<int> width = {
+      192, 12, 8192, "Number of features of a hidden state; a token or a use has a third of them."};
 
   // What is kept and replayed.
   Setting<int> capacity = {200000, 100, 1e8,
                            "Number of decisions of recent games that the replay buffer keeps."};
-  Setting<int> best_games = {
-      16, 1, 4096,
-      "Number of best games of a program that are kept for replay and as starts of new games."};
-  Setting<double> best_share = {0.25, 0, 1, "Share of a batch that is drawn from the best games."};
-  Setting<double> demonstration_share = {0.25, 0, 1,
-                                         "Share of a batch that is drawn from demonstrations."};
+  Setting<double> demonstration_share = {
+      0.25, 0, 1,
+      "Share of a batch that is drawn from demonstrations; the best games have a third of the "
+      "rest."};
+  Setting<double> imitation = {
+      0.5, 0, 1,
+      "Share of the action played in the policy target of best games and demonstrations, if they "
+      "are no slower than the baseline; the search's policy has the rest."};
   Setting<double> demonstration_decisions = {
       5e7, 0, 1e12,
       "Number of decisions in the games that annealing may play for its demonstration; one of the "
       "priority game counts as 4 (the schedule game's are played in that); with 0 only greedy, "
       "rent, styles and xla-heuristic demonstrate."};
-  Setting<double> priority_exponent = {
-      0.6, 0, 1,
-      "Exponent of the error in the priority with which a decision is replayed: of the policy's "
-      "where rollouts alone judge, else of the value's."};
   Setting<int> reanalysed = {
       24, 0, kMany, "Number of old decisions that a group searches again in an iteration."};
-  Setting<double> imitation = {
-      0.5, 0, 1,
-      "Share of the action played in the policy target of best games and demonstrations, if they "
-      "are no slower than the baseline; the search's policy has the rest."};
 
   // Learning.
   Setting<int> updates = {
       8, 0, kMany, "Number of updates of the network in an iteration; with 0 nothing is learned."};
   Setting<int> batch = {128, 1, 65536, "Number of decisions of an update."};
-  Setting<int> n_step = {
-      32, 1, kMany,
-      "Number of decisions after which a value target continues with the value of the search."};
-  Setting<int> unroll = {
-      5, 1, 64, "Number of steps for which the learned dynamics are unrolled in training."};
   Setting<double> learning_rate = {1e-3, 0, 10, "Learning rate after warming up."};
-  Setting<double> final_learning_rate = {1e-4, 0, 10, "Learning rate after its cosine decay."};
-  Setting<int> warmup_updates = {
-      50, 0, 1e9, "Number of updates in which the learning rate rises to its full value."};
   Setting<int> decay_updates = {
       20000, 1, 1e9, "Number of updates in which the learning rate falls to its final value."};
-  Setting<std::string> precision = {
-      "fp32", "fp32|bf16", "Precision of the network's arithmetic; weights are kept in fp32."};
   Setting<std::string> device = {"auto", "auto|cpu|cuda",
                                  "Device of the network; auto takes cuda where there is one."};
+
+  // The rest are no settings, because no measurement has shown a gain of other numbers.
+  static constexpr int kHeads = 4;            // of attention
+  static constexpr int kBlocks = 2;           // residual ones of a representation
+  static constexpr int kWindow = 96;          // most searched decisions of a game begun midway
+  static constexpr int kMostConsidered = 64;  // actions that Gumbel search considers at a root
+  static constexpr int kBestGames = 16;       // kept of a program
+  static constexpr int kSteps = 32;           // after which value targets continue with a search
+  static constexpr int kUnroll = 5;           // steps of the learned dynamics
+  static constexpr int kWarmupUpdates = 50;   // in which the learning rate rises
+  static constexpr double kFinalShare = 0.1;  // of the learning rate, after its decay
+  int embedding() const { return width / 3; }
+  // Share of a batch that is drawn from the best games.
+  double best_share() const { return paper() ? 0 : (1 - demonstration_share) / 3; }
 
   // Whether the agent is MuZero as published, whose search plays learned dynamics.
   bool paper() const { return preset == "paper"; }

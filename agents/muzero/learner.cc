@@ -1,7 +1,5 @@
 #include "agents/muzero/learner.h"
 
-#include <ATen/autocast_mode.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -25,26 +23,6 @@ constexpr double kGradientNorm = 5;    // to which a longer gradient is clipped
 constexpr double kWeightDecay = 1e-4;  // of AdamW
 
 using training::CatchTorch;
-
-// As long as it lives, Torch does arithmetic in bf16 where that is safe, if `enabled`.
-class Autocast {
- public:
-  Autocast(bool enabled, torch::Device device)
-      : type_(device.type()), before_(at::autocast::is_autocast_enabled(type_)) {
-    at::autocast::set_autocast_enabled(type_, enabled);
-    if (enabled) at::autocast::set_autocast_dtype(type_, torch::kBFloat16);
-  }
-  ~Autocast() {
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(type_, before_);
-  }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
-
- private:
-  c10::DeviceType type_;
-  bool before_;
-};
 
 // The cross entropy between distributions over bins and the two-hot distributions of `targets`,
 // which are in units: [rows].
@@ -142,13 +120,14 @@ class TorchLearner final : public Learner {
   }
 
   double LearningRate() const {
-    if (updates_ < config_.warmup_updates) {
-      return config_.learning_rate * static_cast<double>(updates_ + 1) / config_.warmup_updates;
+    if (updates_ < Config::kWarmupUpdates) {
+      return config_.learning_rate * static_cast<double>(updates_ + 1) / Config::kWarmupUpdates;
     }
     const double progress = std::min(
-        1.0, static_cast<double>(updates_ - config_.warmup_updates) / config_.decay_updates);
-    return config_.final_learning_rate + (config_.learning_rate - config_.final_learning_rate) *
-                                             0.5 * (1 + std::cos(std::numbers::pi * progress));
+        1.0, static_cast<double>(updates_ - Config::kWarmupUpdates) / config_.decay_updates);
+    const double above =
+        (1 - Config::kFinalShare) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+    return config_.learning_rate * (Config::kFinalShare + above);
   }
 
   torch::Tensor OnDevice(const std::vector<float>& data, c10::IntArrayRef shape) const {
@@ -207,11 +186,7 @@ class TorchLearner final : public Learner {
   }
 
   absl::StatusOr<Losses> Descend(const Batch& batch) {
-    Terms terms;
-    {
-      const Autocast autocast(config_.precision == "bf16", device_);
-      terms = Forward(batch);
-    }
+    const Terms terms = Forward(batch);
     const auto importance = OnDevice(batch.importance, {batch.rows});
     const auto total =
         (importance * (terms.policy + kValueWeight * terms.value + terms.reward)).mean();

@@ -33,7 +33,7 @@ int64_t ColumnFeatures(const ObservationShape& shape) {
   return shape.cells + 2 + (shape.demand >= 0 ? 2 : 0);
 }
 int64_t JoinedFeatures(const ObservationShape& shape, const Config& config) {
-  return (4 + config.heads) * config.embedding + shape.num_scalars + kLeadFeatures;
+  return (4 + Config::kHeads) * config.embedding() + shape.num_scalars + kLeadFeatures;
 }
 
 // Parts of `observations`, [rows, size].
@@ -71,24 +71,22 @@ torch::Tensor Mean(const torch::Tensor& x, const torch::Tensor& which) {
 }  // namespace
 
 RepresentationImpl::RepresentationImpl(const ObservationShape& shape, const Config& config)
-    : shape_(shape), heads_(config.heads) {
-  const int64_t embedding = config.embedding;
+    : shape_(shape) {
+  const int64_t embedding = config.embedding();
   const int64_t column_tokens = shape.columns / kColumnsPerToken;
   // Checkpoints name the modules.
   item_ = register_module("access", nn::Linear(shape.item_features, embedding));
   if (shape.num_units > 0)
     unit_ = register_module("unit", nn::Linear(shape.unit_features, embedding));
-  if (column_tokens > 0) {
-    column_ =
-        register_module("column", nn::Linear(kColumnsPerToken * ColumnFeatures(shape), embedding));
-  }
+  column_ =
+      register_module("column", nn::Linear(kColumnsPerToken * ColumnFeatures(shape), embedding));
   position_ = register_parameter(
       "position", torch::zeros({shape.num_units + shape.num_items + column_tokens, embedding}));
-  query_ = register_module("query", nn::Linear(2 * embedding, heads_ * embedding));
+  query_ = register_module("query", nn::Linear(2 * embedding, Config::kHeads * embedding));
   action_ = register_module("action", nn::Linear(ActionFeaturesSeen(shape), embedding));
   join_ = register_module("join", nn::Linear(JoinedFeatures(shape, config), config.width));
   blocks_ = register_module("blocks", nn::Sequential());
-  for (int i = 0; i < config.blocks; ++i) blocks_->push_back(Block(config.width));
+  for (int i = 0; i < Config::kBlocks; ++i) blocks_->push_back(Block(config.width));
   norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({config.width})));
 }
 
@@ -98,11 +96,11 @@ RepresentationImpl::RepresentationImpl(const ObservationShape& shape, const Conf
 torch::Tensor RepresentationImpl::Attend(const torch::Tensor& tokens, const torch::Tensor& asked,
                                          const torch::Tensor& absent) {
   const int64_t rows = tokens.size(0), depth = tokens.size(2);
-  const auto query = query_->forward(asked).view({rows, heads_, depth});
+  const auto query = query_->forward(asked).view({rows, Config::kHeads, depth});
   const auto scores =
       torch::bmm(query, tokens.transpose(1, 2)) / std::sqrt(static_cast<double>(depth));
   const auto weights = torch::softmax(scores - kNever * absent.unsqueeze(1), -1);
-  return torch::bmm(weights, tokens).reshape({rows, heads_ * depth});
+  return torch::bmm(weights, tokens).reshape({rows, Config::kHeads * depth});
 }
 
 torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
@@ -120,20 +118,15 @@ torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
     tokens = torch::cat({unit_->forward(units), tokens}, 1);
     absent = torch::cat({1 - units.select(2, kPresent), absent}, 1);
   }
-  if (s.columns > 0) {
-    auto columns = part(s.idle, s.columns * 2).reshape({rows, s.columns, 2});
-    if (s.demand >= 0) {
-      columns =
-          torch::cat({columns, part(s.demand, s.columns * 2).reshape({rows, s.columns, 2})}, 2);
-    }
-    if (s.cells > 0) {
-      columns = torch::cat(
-          {part(s.occupancy, s.columns * s.cells).reshape({rows, s.columns, s.cells}), columns}, 2);
-    }
-    const int64_t count = s.columns / kColumnsPerToken;
-    tokens = torch::cat({tokens, column_->forward(columns.reshape({rows, count, -1}))}, 1);
-    absent = torch::cat({absent, torch::zeros({rows, count}, absent.options())}, 1);
-  }
+  auto columns =
+      torch::cat({part(s.occupancy, s.columns * s.cells).reshape({rows, s.columns, s.cells}),
+                  part(s.idle, s.columns * 2).reshape({rows, s.columns, 2})},
+                 2);
+  if (s.demand >= 0)
+    columns = torch::cat({columns, part(s.demand, s.columns * 2).reshape({rows, s.columns, 2})}, 2);
+  const int64_t count = s.columns / kColumnsPerToken;
+  tokens = torch::cat({tokens, column_->forward(columns.reshape({rows, count, -1}))}, 1);
+  absent = torch::cat({absent, torch::zeros({rows, count}, absent.options())}, 1);
   tokens = torch::relu(tokens + position_);
   const int64_t num_asked = s.num_units + s.num_asked;
   const auto present = 1 - absent.narrow(1, s.first_asked, num_asked);
@@ -155,14 +148,12 @@ torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
       torch::cat({asked, Attend(tokens, asked, absent), Mean(actions, legal), actions.amax(1),
                   part(s.scalars, s.num_scalars), part(s.size - kLeadFeatures, kLeadFeatures)},
                  1);
-  auto hidden = torch::relu(join_->forward(joined));
-  if (!blocks_->is_empty()) hidden = blocks_->forward(hidden);
-  return norm_->forward(hidden);
+  return norm_->forward(blocks_->forward(torch::relu(join_->forward(joined))));
 }
 
 PredictionImpl::PredictionImpl(const ObservationShape& shape, const Config& config)
     : shape_(shape) {
-  const int64_t depth = config.embedding;
+  const int64_t depth = config.embedding();
   state_ = register_module("state", nn::Linear(config.width, depth));
   item_ = register_module("item", nn::Linear(shape.item_features, depth));
   action_ = register_module("action", nn::Linear(ActionFeaturesSeen(shape), depth));
@@ -232,15 +223,15 @@ std::tuple<torch::Tensor, torch::Tensor> NetworksImpl::Step(const torch::Tensor&
 
 int64_t NumWeights(const ObservationShape& shape, const Config& config) {
   if (config.paper()) return NumPaperWeights(shape, config);
-  const int64_t width = config.width, depth = config.embedding;
+  const int64_t width = config.width, depth = config.embedding();
   const int64_t tokens = shape.columns / kColumnsPerToken;
   const auto linear = [](int64_t in, int64_t out) { return (in + 1) * out; };
   const int64_t norm = 2 * width, square = linear(width, width), block = norm + 2 * square;
   int64_t count =
       linear(shape.item_features, depth) + (shape.num_units + shape.num_items + tokens) * depth +
-      linear(2 * depth, config.heads * depth) + linear(ActionFeaturesSeen(shape), depth) +
-      linear(JoinedFeatures(shape, config), width) + config.blocks * block + norm;
-  if (tokens > 0) count += linear(kColumnsPerToken * ColumnFeatures(shape), depth);
+      linear(2 * depth, Config::kHeads * depth) + linear(ActionFeaturesSeen(shape), depth) +
+      linear(JoinedFeatures(shape, config), width) + Config::kBlocks * block + norm;
+  count += linear(kColumnsPerToken * ColumnFeatures(shape), depth);
   count += linear(width, depth) + linear(shape.item_features, depth) +
            linear(ActionFeaturesSeen(shape), depth) + Modes(shape) * depth + linear(depth, depth) +
            linear(depth, 1) + square + linear(width, kBins);  // prediction

@@ -41,7 +41,6 @@ class RepresentationImpl : public torch::nn::Module {
                        const torch::Tensor& absent);
 
   ObservationShape shape_;
-  int64_t heads_;
   torch::nn::Linear item_{nullptr}, unit_{nullptr}, column_{nullptr}, query_{nullptr},
       action_{nullptr}, join_{nullptr};
   torch::Tensor position_;

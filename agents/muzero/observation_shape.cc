@@ -19,7 +19,7 @@ ObservationShape ShapeOf(const Config& config) {
       shape.num_items = part.shape[0];
       shape.item_features = part.shape[1];
       shape.first_asked = candidates ? 0 : shape.num_items / 2;
-      shape.num_asked = candidates ? shape.num_items - config.neighbours : 1;
+      shape.num_asked = candidates ? shape.num_items - config.observation_options().neighbours : 1;
     } else if (part.name == "units") {
       shape.units = part.offset;
       shape.num_units = part.shape[0];

@@ -14,13 +14,12 @@ constexpr int64_t kFineDepth = 16, kCoarseDepth = 32;  // of the picture's convo
 constexpr int64_t kWindow = 3;                         // of all convolutions, on each axis
 
 int64_t Half(int64_t n) { return (n + 1) / 2; }
-bool HasPicture(const ObservationShape& s) { return s.columns > 0 && s.cells > 0; }
 int64_t PictureFeatures(const ObservationShape& s) {
-  return HasPicture(s) ? kCoarseDepth * Half(Half(s.columns)) * Half(Half(s.cells)) : 0;
+  return kCoarseDepth * Half(Half(s.columns)) * Half(Half(s.cells));
 }
 // The current use, the mean and the greatest of all; the picture; actions, mask and scalars.
 int64_t PaperFeatures(const ObservationShape& s, const Config& config) {
-  return 3 * config.embedding + PictureFeatures(s) + s.num_actions * (s.action_features + 1) +
+  return 3 * config.embedding() + PictureFeatures(s) + s.num_actions * (s.action_features + 1) +
          s.num_scalars;
 }
 
@@ -43,19 +42,17 @@ torch::Tensor BlockImpl::forward(const torch::Tensor& x) {
 PaperRepresentationImpl::PaperRepresentationImpl(const ObservationShape& shape,
                                                  const Config& config)
     : shape_(shape) {
-  const int64_t depth = config.embedding;
+  const int64_t depth = config.embedding();
   const auto over_uses = [](int64_t from, int64_t to) {
     return nn::Conv1d(nn::Conv1dOptions(from, to, kWindow).padding(1));
   };
   near_ = register_module("near", over_uses(shape.item_features, depth));
   far_ = register_module("far", over_uses(depth, depth));
-  if (HasPicture(shape)) {
-    fine_ = register_module("fine", HalvingConvolution(kPictureChannels, kFineDepth));
-    coarse_ = register_module("coarse", HalvingConvolution(kFineDepth, kCoarseDepth));
-  }
+  fine_ = register_module("fine", HalvingConvolution(kPictureChannels, kFineDepth));
+  coarse_ = register_module("coarse", HalvingConvolution(kFineDepth, kCoarseDepth));
   join_ = register_module("join", nn::Linear(PaperFeatures(shape, config), config.width));
   blocks_ = register_module("blocks", nn::Sequential());
-  for (int i = 0; i < config.blocks; ++i) blocks_->push_back(Block(config.width));
+  for (int i = 0; i < Config::kBlocks; ++i) blocks_->push_back(Block(config.width));
   norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({config.width})));
 }
 
@@ -75,21 +72,16 @@ torch::Tensor PaperRepresentationImpl::forward(const torch::Tensor& observations
                                        part(s.actions, s.num_actions * s.action_features),
                                        part(s.mask, s.num_actions),
                                        part(s.scalars, s.num_scalars)};
-  if (HasPicture(s)) {
-    const auto occupancy =
-        part(s.occupancy, s.columns * s.cells).reshape({rows, 1, s.columns, s.cells});
-    const auto idle = part(s.idle, s.columns * 2)
-                          .reshape({rows, s.columns, 2})
-                          .transpose(1, 2)
-                          .unsqueeze(3)
-                          .expand({rows, 2, s.columns, s.cells});
-    const auto picture = torch::cat({occupancy, idle}, 1);
-    joined.push_back(
-        torch::relu(coarse_->forward(torch::relu(fine_->forward(picture)))).flatten(1));
-  }
-  auto hidden = torch::relu(join_->forward(torch::cat(joined, 1)));
-  if (!blocks_->is_empty()) hidden = blocks_->forward(hidden);
-  return norm_->forward(hidden);
+  const auto occupancy =
+      part(s.occupancy, s.columns * s.cells).reshape({rows, 1, s.columns, s.cells});
+  const auto idle = part(s.idle, s.columns * 2)
+                        .reshape({rows, s.columns, 2})
+                        .transpose(1, 2)
+                        .unsqueeze(3)
+                        .expand({rows, 2, s.columns, s.cells});
+  const auto picture = torch::cat({occupancy, idle}, 1);
+  joined.push_back(torch::relu(coarse_->forward(torch::relu(fine_->forward(picture)))).flatten(1));
+  return norm_->forward(blocks_->forward(torch::relu(join_->forward(torch::cat(joined, 1)))));
 }
 
 PaperDynamicsImpl::PaperDynamicsImpl(const ObservationShape& shape, const Config& config) {
@@ -120,17 +112,16 @@ std::tuple<torch::Tensor, torch::Tensor> PaperPredictionImpl::forward(const torc
 }
 
 int64_t NumPaperWeights(const ObservationShape& shape, const Config& config) {
-  const int64_t width = config.width, depth = config.embedding, actions = shape.num_actions;
+  const int64_t width = config.width, depth = config.embedding(), actions = shape.num_actions;
   const auto linear = [](int64_t in, int64_t out) { return (in + 1) * out; };
   const auto picture = [](int64_t in, int64_t out) { return (in * kWindow * kWindow + 1) * out; };
   const int64_t norm = 2 * width, square = linear(width, width), block = norm + 2 * square;
   const int64_t head = linear(width, kBins);
   const int64_t representation =
       linear(kWindow * shape.item_features, depth) + linear(kWindow * depth, depth) +
-      linear(PaperFeatures(shape, config), width) + config.blocks * block + norm;
+      linear(PaperFeatures(shape, config), width) + Config::kBlocks * block + norm;
   const int64_t pictures =
-      HasPicture(shape) ? picture(kPictureChannels, kFineDepth) + picture(kFineDepth, kCoarseDepth)
-                        : 0;
+      picture(kPictureChannels, kFineDepth) + picture(kFineDepth, kCoarseDepth);
   const int64_t dynamics = actions * width + 2 * block + norm + head;
   const int64_t prediction = 2 * square + linear(width, actions) + head;
   return representation + pictures + dynamics + prediction;

@@ -39,7 +39,7 @@ class PaperRepresentationImpl : public torch::nn::Module {
  private:
   ObservationShape shape_;
   torch::nn::Conv1d near_{nullptr}, far_{nullptr};     // over uses
-  torch::nn::Conv2d fine_{nullptr}, coarse_{nullptr};  // over the picture, if there is one
+  torch::nn::Conv2d fine_{nullptr}, coarse_{nullptr};  // over the picture
   torch::nn::Linear join_{nullptr};
   torch::nn::Sequential blocks_{nullptr};
   torch::nn::LayerNorm norm_{nullptr};

@@ -191,7 +191,7 @@ bool Replay::Offer(const PlayedGame& game) {
   PlayedGame& kept = *best.insert(at, game);
   kept.id = games_++;
   kept.source = Source::kBest;
-  if (best.size() > static_cast<size_t>(config_.best_games)) best.pop_back();
+  if (best.size() > static_cast<size_t>(Config::kBestGames)) best.pop_back();
   return first;
 }
 
@@ -263,8 +263,8 @@ Replay::Sources Replay::Prepare(bool by_priority) const {
       pool.steps += static_cast<int64_t>(game->steps.size());
     }
   }
-  const double shares[kSources] = {1 - config_.best_share - config_.demonstration_share,
-                                   config_.best_share, config_.demonstration_share};
+  const double shares[kSources] = {1 - config_.best_share() - config_.demonstration_share,
+                                   config_.best_share(), config_.demonstration_share};
   for (size_t s = 0; s < kSources; ++s) {
     // A source without games leaves its share to the others. The small addend lets a source be
     // drawn from even if its share is 0, when the others have no games; but MuZero as published
@@ -324,9 +324,7 @@ std::vector<StepId> Replay::DrawEvenly(int count, Rng& rng) const {
   return DrawFrom(Prepare(false), count, false, rng);
 }
 
-float PriorityOf(const Config& config, float error) {
-  return std::pow(std::abs(error) + kLeastError, static_cast<float>(config.priority_exponent));
-}
+float PriorityOf(float error) { return std::pow(std::abs(error) + kLeastError, kPriorityExponent); }
 
 void Replay::Write(std::string& out) const {
   for (int s = 0; s < kSources; ++s) {
@@ -369,8 +367,7 @@ struct Wanted {
   size_t row;
 };
 
-void WriteTargets(const Config& config, const PlayedGame& game, size_t first, size_t row,
-                  size_t actions, Batch& batch) {
+void WriteTargets(const PlayedGame& game, size_t first, size_t row, size_t actions, Batch& batch) {
   const size_t unroll = batch.unroll;
   for (size_t k = 0; k <= unroll; ++k) {
     const size_t t = first + k, element = row * (unroll + 1) + k;
@@ -382,7 +379,7 @@ void WriteTargets(const Config& config, const PlayedGame& game, size_t first, si
           t + 1 < game.steps.size() || game.to_end != 0 ? 1.0F : 0.0F;
     if (!known) continue;
     const Step& step = game.steps[t];
-    const auto [value, own] = ValueTargetOf(game, t, config.n_step);
+    const auto [value, own] = ValueTargetOf(game, t, Config::kSteps);
     batch.values[element] = value;
     if (!own) batch.value_weights[element] = kOthersValueWeight;
     batch.policy_weights[element] = step.policy.empty() ? 0.0F : 1.0F;
@@ -415,7 +412,7 @@ void WriteObservations(const Task& task, const PlayedGame& game, std::vector<Wan
 Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay& replay,
                 const Replay::Sample& sample) {
   Batch batch;
-  const size_t rows = sample.steps.size(), unroll = config.paper() ? config.unroll : 0;
+  const size_t rows = sample.steps.size(), unroll = config.paper() ? Config::kUnroll : 0;
   const size_t actions = tasks[0].game().num_actions();
   const size_t elements = rows * (unroll + 1);
   batch.rows = static_cast<int>(rows);
@@ -434,7 +431,7 @@ Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay
     std::vector<Wanted> wanted;
     for (; end < rows && sample.steps[end].game == game.id; ++end) {
       const size_t first = sample.steps[end].step;
-      WriteTargets(config, game, first, end, actions, batch);
+      WriteTargets(game, first, end, actions, batch);
       wanted.push_back({game.steps[first].decision, end});
     }
     WriteObservations(tasks[game.task], game, wanted, batch);

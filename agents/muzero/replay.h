@@ -47,7 +47,8 @@ inline constexpr float kOthersValueWeight = 0.25F;
 // `error` is the value's in units, or where rollouts alone judge, and so nobody asks for the value,
 // that of the policy in nats, as in KataGo's weighting by surprise (Wu 2019). There, most positions
 // have nothing better than what is followed, and teach nothing.
-float PriorityOf(const Config& config, float error);
+inline constexpr float kPriorityExponent = 0.6F;
+float PriorityOf(float error);
 
 // A policy, a number for each action of `game`, as bytes and back; most numbers are 0 and are not
 // written. InvalidArgument: the bytes are damaged.
@@ -118,7 +119,7 @@ class Replay {
   // Drops the oldest games while there are more than config.capacity steps.
   void Add(PlayedGame game);
   void AddDemonstration(PlayedGame game);
-  // Keeps the game if it is among the config.best_games best ones of its task, which all differ in
+  // Keeps the game if it is among the Config::kBestGames best ones of its task, which all differ in
   // latency. True if it is the best of all.
   bool Offer(const PlayedGame& game);
 

@@ -111,7 +111,7 @@ class RulesModel final : public SearchModel {
   RulesModel(Network& network, const Config& config)
       : network_(network), uniform_(config.prior == "uniform"),
         rollout_share_(config.simulations == 1 ? 0 : static_cast<float>(config.rollout_share)),
-        asks_(!uniform_ || rollout_share_ < 1), asks_below_(asks_ && !GumbelIsExact(config)),
+        asks_(!uniform_ || rollout_share_ < 1), asks_below_(asks_ && !config.exact()),
         one_step_from_(OneStepFrom(config)) {}
 
   void SetRoots(absl::Span<const Root> roots) override {
@@ -186,15 +186,11 @@ class RulesModel final : public SearchModel {
     bool one_step = false;  // the search goes no further than one step from this root
   };
 
-  static bool GumbelIsExact(const Config& config) {
-    return config.selection == "gumbel" && config.exact();
-  }
-
   // The number of legal actions from which on Gumbel search tries another one with each simulation.
   // So it never goes on from where an action led, and where rollouts alone judge that, nothing else
   // is to be known there.
   static int OneStepFrom(const Config& config) {
-    const bool one_step = GumbelIsExact(config) && config.considered >= config.simulations;
+    const bool one_step = config.exact() && config.simulations <= Config::kMostConsidered;
     return one_step ? config.simulations : std::numeric_limits<int>::max();
   }
 

@@ -56,14 +56,14 @@ absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, i
   options.min_range = kLeastRange;
   if (config.exact()) options.max_range = kMostRange;
   std::shared_ptr<const mcts::Selection> selection;
-  if (config.selection == "puct") {
+  if (config.paper()) {
     mcts::PuctOptions puct;
     puct.unvisited = mcts::Unvisited::kNode;
     puct.dirichlet_fraction = explore ? 0.25F : 0.0F;
     MG_ASSIGN_OR_RETURN(selection, mcts::MakePuct(puct));
   } else {
     mcts::GumbelOptions gumbel;
-    gumbel.considered = config.considered;
+    gumbel.considered = std::min<int>(config.simulations, Config::kMostConsidered);
     if (config.exact()) gumbel.c_scale = kExactScale;
     // Where all actions are alike, noise draws those that are considered.
     gumbel.noise_scale = explore || config.prior == "uniform" ? 1.0F : 0.0F;
@@ -95,7 +95,7 @@ SelfPlay::Episode SelfPlay::Begin(Turn& turn) const {
   const Game& game = task(start.task).game();
   if (turn.rng.Uniform() < config_.restart_share) {
     const int32_t decision = turn.rng.Pick(start.decisions);
-    const auto left = 1 + static_cast<int32_t>(turn.rng.Below(config_.window));
+    const auto left = 1 + static_cast<int32_t>(turn.rng.Below(Config::kWindow));
     std::unique_ptr<Position> position =
         PositionAfter(game, absl::MakeConstSpan(start.actions).subspan(0, decision));
     return {start.task, left, std::move(position), {}, start.actions, turn.assignment.updates};
@@ -145,9 +145,8 @@ absl::Status SelfPlay::Move(uint64_t seed, Turn& turn) {
   for (size_t i = 0; i < episodes_.size(); ++i) {
     Episode& episode = *episodes_[i];
     const int root = static_cast<int>(i);
-    const int action = config_.selection == "puct"
-                           ? *search_->SampleAction(root, temperature, turn.rng)
-                           : search_->action(root);
+    const int action = config_.paper() ? *search_->SampleAction(root, temperature, turn.rng)
+                                       : search_->action(root);
     Position& position = *episode.position;
     if (turn.model.faster(root)) {
       const auto actions = turn.model.fastest(root);

@@ -14,8 +14,7 @@ class TorchNetwork final : public Network {
  public:
   TorchNetwork(Networks networks, const ObservationShape& shape, const Config& config)
       : networks_(std::move(networks)), shape_(shape), width_(config.width),
-        learned_(config.paper()), device_(DeviceOf(config)),
-        type_(config.precision == "bf16" ? torch::kBFloat16 : torch::kFloat32) {}
+        learned_(config.paper()), device_(DeviceOf(config)) {}
 
   int num_actions() const override { return static_cast<int>(shape_.num_actions); }
   int observation_size() const override { return static_cast<int>(shape_.size); }
@@ -69,7 +68,7 @@ class TorchNetwork final : public Network {
 
  private:
   torch::TensorOptions Options() const {
-    return torch::TensorOptions().dtype(type_).device(device_);
+    return torch::TensorOptions().dtype(torch::kFloat32).device(device_);
   }
 
   absl::Status CheckLearned() const {
@@ -107,7 +106,6 @@ class TorchNetwork final : public Network {
   int64_t width_;
   bool learned_;
   torch::Device device_;
-  torch::ScalarType type_;
   torch::Tensor hidden_;  // [slots, width]
 };
 
@@ -120,7 +118,7 @@ std::unique_ptr<Network> CopyForInference(const Networks& networks, const Observ
   const auto from = networks->named_parameters();
   for (auto& item : copy->named_parameters()) item.value().copy_(from[item.key()]);
   copy->eval();
-  copy->to(DeviceOf(config), config.precision == "bf16" ? torch::kBFloat16 : torch::kFloat32);
+  copy->to(DeviceOf(config));
   return std::make_unique<TorchNetwork>(std::move(copy), shape, config);
 }
 

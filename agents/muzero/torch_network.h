@@ -10,7 +10,7 @@
 
 namespace mallocgame::muzero {
 
-// A copy of `networks` as they are now, in the precision of `config`.
+// A copy of `networks` as they are now.
 std::unique_ptr<Network> CopyForInference(const Networks& networks, const ObservationShape& shape,
                                           const Config& config);
 

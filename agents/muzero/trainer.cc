@@ -361,7 +361,7 @@ class MuZeroTrainer final : public Trainer {
                           learner_->Update(MakeBatch(config_, tasks_, replay_, sample)));
       const std::vector<float>& errors = config_.exact() ? losses.surprises : losses.value_errors;
       for (size_t row = 0; row < sample.steps.size(); ++row) {
-        priorities.emplace_back(sample.steps[row], PriorityOf(config_, errors[row]));
+        priorities.emplace_back(sample.steps[row], PriorityOf(errors[row]));
       }
       step_.Add(losses);
     }

@@ -4,7 +4,7 @@
     [--players 'PLAYER;...'] [--controls] [--jobs 1 | --ray ADDRESS] [PROGRAM...]
 
 A player is a solver, also one of the priority game (`anneal:game=priority`), muzero, or muzero with
-settings (`muzero:game=time,selection=puct`). Each has the same time on one core, with every seed.
+settings (`muzero:preset=paper,updates=0`). Each has the same time on one core, with every seed.
 An agent begins from nothing, or from the networks of another one (`muzero:tuned_from=CHECKPOINT`,
 whose settings it then has unless they are given), and its demonstrations are part of its time.
 --controls adds the agent without each of its parts. Each answer is a small file in FOLDER, so that

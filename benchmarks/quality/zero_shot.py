@@ -39,7 +39,7 @@ SEARCHES: dict[str, dict[str, object]] = {  # settings of a search
 AS_LONG = "search without the policy, for as long"
 PLAYERS = ("greedy", "baseline", *SEARCHES, AS_LONG)
 LEAST_ACCESSES = 40  # of a level to train on
-MOST_SIMULATIONS, MOST_CONSIDERED = 4096, 64  # of a search
+MOST_SIMULATIONS = 4096  # of a search
 # Nothing is annealed, as in play: searches from annealed games find nothing better to learn. For
 # the same reason half of the games begin at the beginning. Many programs teach more than one does.
 CONFIG = {
@@ -104,8 +104,7 @@ def play_as_long(agent: agents.MuZeroAgent, game: mg.Game, seconds: float) -> tu
     """Plays without the policy, with the first number of simulations tried that takes as long."""
     simulations = int(agent.settings["simulations"])
     while True:
-        considered = min(simulations, MOST_CONSIDERED)
-        config = {"prior": "uniform", "simulations": simulations, "considered": considered}
+        config = {"prior": "uniform", "simulations": simulations}
         latency_ps, took = play(agent, game, config)
         if took >= seconds or simulations == MOST_SIMULATIONS:
             return latency_ps, took

@@ -61,7 +61,7 @@ def test_training_improves_on_greedy_and_says_how_it_goes(trainer, program):
     progress = trainer.step()
     assert progress["iteration"] == 3 and trainer.iterations == 4
     assert progress["best_ps"] == [trainer.best().report.latency_ps]
-    assert progress["updates"] == 3 * SMALL["updates"] and progress["games"] > 0
+    assert progress["updates"] == 3 * SMALL["updates"] and progress["searches"] > 0
     assert all(
         np.isfinite(progress[name])
         for name in ("policy_loss", "value_loss", "gradient_norm", "depth", "entropy")
@@ -75,10 +75,9 @@ def test_training_improves_on_greedy_and_says_how_it_goes(trainer, program):
 def test_settings_are_named_and_checked():
     settings = {setting.name: setting for setting in agents.muzero_settings()}
     assert settings["preset"].allowed == "strong, paper"
-    assert (
-        agents.MuZero(PROGRAM, {"paper_actions": True, "width": 8}).settings["paper_actions"] == "1"
-    )
-    with pytest.raises(mg.InvalidInputError, match="setting width: found '0', allowed: 4 to 8192"):
+    trainer = agents.MuZero(PROGRAM, {"batch": 9, "preset": "paper"})
+    assert trainer.settings["batch"] == "9" and trainer.settings["game"] == "time"
+    with pytest.raises(mg.InvalidInputError, match="setting width: found '0', allowed: 12 to 8192"):
         agents.MuZero(PROGRAM, {"width": 0})
     with pytest.raises(mg.InvalidInputError, match="found the setting 'widht'"):
         agents.MuZero(PROGRAM, {"widht": 8})
@@ -207,7 +206,7 @@ def test_an_agent_plays_acts_and_solves(checkpoint, program):
 
 def test_as_a_solver_it_searches_without_the_policy(program, tmp_path):
     """So what it finds does not depend on what was learned, if nothing is varied."""
-    learning = {"varied_decisions": 0, "updates": 20, "learning_rate": 0.03, "warmup_updates": 1}
+    learning = {"varied_decisions": 0, "updates": 20, "learning_rate": 0.03}
     found = []
     for seed in (1, 2):
         trainer = agents.MuZero(PROGRAM, SMALL | learning, seed=seed, game="priority")
@@ -348,7 +347,7 @@ def test_a_program_is_played_in_the_priority_game_that_promises_most(
     assert list(agent.baseline(program).actions) == list(given.actions)
     other = agents.MuZeroAgent.load(checkpoint)
     assert other.game(program).kind == "time"
-    few = {"game": "time", "paper_actions": "true", "min_buffer_bytes": 100_000}
+    few = {"preset": "paper", "min_buffer_bytes": 100_000}
     paper = agents.MuZero(PROGRAM, SMALL | few, seed=3).agent()
     asked = mg.Game(program, actions="paper", min_buffer_bytes=100_000)
     assert list(paper.baseline(program).actions) == list(paper.baseline(asked).actions)
@@ -376,7 +375,7 @@ def test_rollouts_are_no_slower_than_the_game_that_they_follow(priority_checkpoi
         "xla-heuristic",
     }
     assert agent.play(program).report.latency_ps <= baseline.report.latency_ps
-    alone = agent.play(program, simulations=4, config={"rollout_share": 0, "selection": "puct"})
+    alone = agent.play(program, simulations=4, config={"rollout_share": 0})
     assert alone.search[0].sum(axis=1).max() == 4
     with pytest.raises(mg.InvalidInputError, match="rollout_share: found '2', allowed: 0 to 1"):
         agent.play(program, config={"rollout_share": 2})

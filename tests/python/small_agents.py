@@ -18,18 +18,12 @@ MUZERO = {
     "groups": 2,
     "games": 4,
     "moves": 4,
-    "window": 6,
     "varied_decisions": 500,
     "reanalysed": 8,
     "simulations": 4,
     "width": 16,
-    "embedding": 8,
-    "blocks": 0,
     "updates": 2,
     "batch": 16,
-    "neighbours": 2,
-    "ticks_back": 0,
-    "ticks_ahead": 8,
     "demonstration_decisions": 1000,
 }
 

@@ -16,7 +16,6 @@ using training::Refusal;
 TEST_CASE("settings read back from their text") {
   training::CheckSettingsReadBack<Config>({{"learning_rate", "0.00012345678901234567"},
                                            {"simulations", "33"},
-                                           {"paper_actions", "true"},
                                            {"game", "priority"},
                                            {"candidates", "2"}});
   Config config;
@@ -26,8 +25,8 @@ TEST_CASE("settings read back from their text") {
   REQUIRE(Set(config, "preset", "paper").ok());
   REQUIRE(config.paper());
   REQUIRE(config.simulations != 33);
-  REQUIRE(config.paper_actions);
-  training::CheckSettingsReadBack<Config>({{"preset", "paper"}, {"best_share", "0.25"}});
+  REQUIRE(config.game_options()->num_actions() == kActions - 1);
+  training::CheckSettingsReadBack<Config>({{"preset", "paper"}, {"batch", "7"}});
   REQUIRE(Set(config, "preset", "strong").ok());
   REQUIRE(config == Config());
 }
@@ -59,29 +58,20 @@ TEST_CASE("a bad setting is named with what was found and what is allowed") {
   REQUIRE(Refusal<Config>("simulations", "many") ==
           "muzero: setting simulations: found 'many', allowed: 1 to 4096");
   REQUIRE(Refusal<Config>("learning_rate", "nan").find("allowed: 0 to 10") != std::string::npos);
-  REQUIRE(Refusal<Config>("selection", "ucb") ==
-          "muzero: setting selection: found 'ucb', allowed: gumbel, puct");
   REQUIRE(Refusal<Config>("preset", "true") ==
           "muzero: setting preset: found 'true', allowed: strong, paper");
-  REQUIRE(Refusal<Config>("paper_actions", "2").find("allowed: 0 or 1") != std::string::npos);
-  REQUIRE(Refusal<Config>("simulation", "8").find("allowed: preset, selection, simulations") !=
+  REQUIRE(Refusal<Config>("simulation", "8").find("allowed: preset, simulations") !=
           std::string::npos);
 }
 
 TEST_CASE("settings that do not go together are refused") {
   Config config;
   REQUIRE(Check(config).ok());
-  config.ticks_back = 7;
-  REQUIRE(absl::IsInvalidArgument(Check(config)));
   REQUIRE(Set(config, "preset", "paper").ok());
   REQUIRE(Check(config).ok());
   config.game = "priority";
   REQUIRE(Check(config).message() ==
           "muzero: setting game: found 'priority', allowed with preset=paper: time");
-  config = {};
-  config.best_share = 0.7;
-  config.demonstration_share = 0.4;
-  REQUIRE(absl::IsInvalidArgument(Check(config)));
 }
 
 }  // namespace

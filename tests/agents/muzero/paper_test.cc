@@ -94,7 +94,6 @@ TEST_CASE("it learns from nothing, and a learner that learns nothing doesn't") {
   config.updates = 8;
   config.batch = 32;
   config.learning_rate = 3e-3;
-  config.warmup_updates = 5;
   const double learned = Learned(config);
   config.updates = 0;
   const double nothing = Learned(config);

@@ -162,7 +162,6 @@ TEST_CASE("a followed game begins as told and then does as the one it follows") 
 
 TEST_CASE("steps are drawn in proportion to their priorities") {
   Config config = TinyConfig();
-  config.best_share = config.demonstration_share = 0;
   Replay replay(config, 1);
   PlayedGame game = ByHand();
   const float priorities[] = {1, 2, 4, 0.5F};
@@ -192,32 +191,30 @@ TEST_CASE("steps are drawn in proportion to their priorities") {
   REQUIRE(importance_of[3] == 1);
   REQUIRE(importance_of[2] == Approx(std::pow(0.5 / 4, kImportanceExponent)));
   // Every error counts a little, and a greater error counts more.
-  REQUIRE(PriorityOf(config, 0) > 0);
-  REQUIRE(PriorityOf(config, -3) == PriorityOf(config, 3));
-  REQUIRE(PriorityOf(config, 3) > PriorityOf(config, 1));
+  REQUIRE(PriorityOf(0) > 0);
+  REQUIRE(PriorityOf(-3) == PriorityOf(3));
+  REQUIRE(PriorityOf(3) > PriorityOf(1));
 }
 
 TEST_CASE("the replay forgets the oldest games and keeps the best, all different") {
   Config config = TinyConfig();
   config.capacity = 100;
-  config.best_games = 3;
   Replay replay(config, 1);
   for (int i = 0; i < 60; ++i) {
     PlayedGame game = ByHand();
-    game.latency_ps = 1000 - i % 7;
-    const bool best = i < 7;
+    game.latency_ps = 1000 - i % 20;
+    const bool best = i < 20;
     REQUIRE(replay.Offer(game) == best);
     replay.Add(std::move(game));
   }
   REQUIRE(replay.recent_steps() == 100);
-  REQUIRE(replay.best(0).size() == 3);
-  for (size_t i = 0; i < 3; ++i)
-    REQUIRE(replay.best(0)[i].latency_ps == 994 + static_cast<int64_t>(i));
+  REQUIRE(replay.best(0).size() == Config::kBestGames);
+  for (size_t i = 0; i < Config::kBestGames; ++i)
+    REQUIRE(replay.best(0)[i].latency_ps == 981 + static_cast<int64_t>(i));
 }
 
 TEST_CASE("a batch holds what was played, and nothing behind the end") {
   Config config = TinyConfig("paper");
-  config.unroll = 3;
   std::vector<Task> tasks;
   tasks.push_back(TaskFor(TinyProblem(5, 14), config));
   Rng rng(2);
@@ -231,12 +228,13 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
   const size_t size = tasks[0].observation_size();
   REQUIRE(batch.rows == 2);
   REQUIRE(batch.observations.size() == 2 * size);
+  constexpr size_t kUnroll = Config::kUnroll;
   double sum = 0;
-  for (size_t k = 0; k <= 3; ++k) {
+  for (size_t k = 0; k <= kUnroll; ++k) {
     if (k >= game.steps.size()) continue;
     REQUIRE(batch.values[k] == game.final_lead - game.steps[k].lead);
     REQUIRE(batch.value_weights[k] == Approx(kOthersValueWeight));
-    if (k < 3) sum += batch.rewards[k];
+    if (k < kUnroll) sum += batch.rewards[k];
   }
   for (const size_t row : {0, 1}) {
     // The observation is that of the position itself.
@@ -248,14 +246,14 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
     REQUIRE(std::equal(expected.begin(), expected.end(),
                        batch.observations.begin() + static_cast<ptrdiff_t>(row * size)));
   }
-  if (game.steps.size() > 3)
-    REQUIRE(sum == Approx(game.steps[3].lead - game.steps[0].lead).margin(1e-3));
+  if (game.steps.size() > kUnroll)
+    REQUIRE(sum == Approx(game.steps[kUnroll].lead - game.steps[0].lead).margin(1e-3));
   // The second row is at the last decision, so one reward follows and then nothing.
-  REQUIRE(batch.rewards[3] == Approx(game.final_lead - game.steps.back().lead));
-  REQUIRE(batch.rewards[4] == 0);
-  REQUIRE(batch.values[5] == 0);
-  REQUIRE(batch.value_weights[5] == 1);
-  REQUIRE(batch.policy_weights[5] == 0);
+  REQUIRE(batch.rewards[kUnroll] == Approx(game.final_lead - game.steps.back().lead));
+  REQUIRE(batch.rewards[kUnroll + 1] == 0);
+  REQUIRE(batch.values[kUnroll + 2] == 0);
+  REQUIRE(batch.value_weights[kUnroll + 2] == 1);
+  REQUIRE(batch.policy_weights[kUnroll + 2] == 0);
 }
 
 TEST_CASE("what was played is imitated unless it is slower than the baseline") {
@@ -281,7 +279,6 @@ TEST_CASE("what was played is imitated unless it is slower than the baseline") {
 
 TEST_CASE("nothing is learned of what follows the agent's own part of a game") {
   Config config = TinyConfig("paper");
-  config.unroll = 3;
   std::vector<Task> tasks;
   tasks.push_back(TaskFor(TinyProblem(5, 14), config));
   Rng rng(2);
@@ -291,9 +288,8 @@ TEST_CASE("nothing is learned of what follows the agent's own part of a game") {
   Replay replay(config, 1);
   replay.Add(game);
   const Batch batch = MakeBatch(config, tasks, replay, {{{0, 0}}, {1}});
-  REQUIRE(batch.reward_weights == std::vector<float>{1, 0, 0});
-  REQUIRE(batch.value_weights[2] == 0);
-  REQUIRE(batch.value_weights[3] == 0);
+  REQUIRE(batch.reward_weights == std::vector<float>{1, 0, 0, 0, 0});
+  for (size_t k = 2; k <= Config::kUnroll; ++k) REQUIRE(batch.value_weights[k] == 0);
 }
 
 }  // namespace

@@ -32,24 +32,10 @@ inline Config TinyConfig(const std::string& kind = "time") {
     settings = {
         {"game", kind.c_str()}, {"varied_decisions", "200"}, {"demonstration_decisions", "200"}};
   }
-  const training::NamesAndValues small = {{"min_buffer_bytes", "0"},
-                                          {"groups", "2"},
-                                          {"games", "4"},
-                                          {"moves", "4"},
-                                          {"window", "6"},
-                                          {"simulations", "8"},
-                                          {"reanalysed", "6"},
-                                          {"neighbours", "2"},
-                                          {"ticks_back", "4"},
-                                          {"ticks_ahead", "4"},
-                                          {"address_cells", "4"},
-                                          {"embedding", "8"},
-                                          {"heads", "2"},
-                                          {"width", "16"},
-                                          {"blocks", "1"},
-                                          {"updates", "2"},
-                                          {"batch", "16"},
-                                          {"device", "cpu"}};
+  const training::NamesAndValues small = {
+      {"min_buffer_bytes", "0"}, {"groups", "2"},     {"games", "4"},  {"moves", "4"},
+      {"simulations", "8"},      {"reanalysed", "6"}, {"width", "16"}, {"updates", "2"},
+      {"batch", "16"},           {"device", "cpu"}};
   settings.insert(settings.end(), small.begin(), small.end());
   return training::ConfigWith<Config>(settings);
 }

@@ -282,7 +282,7 @@ class MuZeroAgent:
         schedule game with as many candidates as the agent was trained with.
         simulations: of a search, 1 to 4096, instead of the setting; with 1 the policy decides
         alone.
-        config: other settings of the search by name: selection, considered, prior, rollout_share.
+        config: other settings of the search by name: prior and rollout_share.
 
         With rollouts it plays on as the fastest game that one has ended in so far; with
         rollout_share=0 it shows what the networks are worth by themselves. With prior=uniform noise
@@ -305,8 +305,8 @@ class MuZeroAgent:
         if not isinstance(program, Game):
             settings = self.settings
             options: dict[str, Any] = {"min_buffer_bytes": int(settings["min_buffer_bytes"])}
-            if hasattr(games.of(settings["game"]), "paper_actions"):
-                options["paper_actions"] = settings["paper_actions"] == "1"
+            if settings["preset"] == "paper":
+                options["paper_actions"] = True
             program = Game(program, game=settings["game"], **options)
         game: Game = self._agent.game_to_play(program)
         return game
