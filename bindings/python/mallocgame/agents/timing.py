@@ -70,9 +70,9 @@ def _most_decisions() -> float:
 def _seconds_of_a_game(game: Game, measuring: float) -> float:
     """Of annealing, without what it does before it begins.
 
-    Annealing of another length may begin elsewhere, where games take twice as long. So it is the
-    greater one of two lengths. Each is played twice, because a machine that does something else
-    for a moment may take ten times as long for one of them.
+    What that takes depends on the number of games, of which it may make many starts. So it is what
+    more games take in a long annealing. Each length is played twice, because a machine that does
+    something else for a moment may take ten times as long for one of them.
     """
 
     def seconds_of(games: int) -> float:
@@ -81,7 +81,11 @@ def _seconds_of_a_game(game: Game, measuring: float) -> float:
 
         return min(timeit.repeat(anneal, repeat=2, number=1))
 
-    before, games, shorter = seconds_of(1), 64, 0.0
-    while (seconds := seconds_of(games) - before) < measuring and games < _MOST_MEASURED_GAMES:
-        games, shorter = 4 * games, seconds / games
-    return max(seconds / games, shorter, 1e-12)
+    games, before, long = 64, seconds_of(64), 0
+    while True:
+        seconds, more = seconds_of(4 * games), 3 * games
+        # Twice, because the first time it may be the starts that take so long.
+        long = long + 1 if seconds - before >= measuring else 0
+        if long == 2 or more >= _MOST_MEASURED_GAMES:
+            return max((seconds - before) / more, 1e-12)
+        games, before = 4 * games, seconds
