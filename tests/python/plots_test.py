@@ -125,6 +125,15 @@ def test_learning_of_two_programs(plots, tmp_path):
         plots.save_learning(tmp_path / "none.png", {"p": {"a": []}}, "seconds", "return")
 
 
+def test_bars_of_two_programs(plots, tmp_path):
+    bars = {"p": {"a": 1.2, "b": 0.9}, "q": {"a": 1.1}}
+    plots.save_bars(tmp_path / "two.png", bars, "speed-up")
+    plots.save_bars(tmp_path / "one.png", {"p": {"a": 1.2}}, "speed-up")
+    one, two = picture(tmp_path / "one.png"), picture(tmp_path / "two.png")
+    assert has(one, style.CYCLE[0]) and not has(one, style.CYCLE[1])
+    assert has(two, style.CYCLE[1]) and two.shape[0] > one.shape[0]
+
+
 def test_speed_ups_with_their_spread(plots, tmp_path):
     rising = np.linspace(0.5, 1.5, 1000) + np.array([[0.0], [0.2]])
     plots.save_speed_ups(tmp_path / "one.png", {"p": {"a": rising}}, "speed-up")

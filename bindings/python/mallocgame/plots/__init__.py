@@ -143,6 +143,40 @@ def save_learning(
         _save(figure, path)
 
 
+def save_bars(
+    path: str | os.PathLike[str], bars: Mapping[str, Mapping[str, float]], xlabel: str
+) -> None:
+    """Draws speed-ups as PNG: a group of bars for each program, from 1 to the left or right.
+
+    bars: by program and name; a name has the same colour everywhere.
+    """
+    check()
+    import matplotlib
+
+    names = list(dict.fromkeys(name for values in bars.values() for name in values))
+    height = 0.8 / max(1, len(names))
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = _figure(7, 1.2 + 0.16 * len(bars) * (1 + len(names)))
+        axes = figure.add_subplot()
+        for index, name in enumerate(names):
+            shown = [(place, bars[program].get(name)) for place, program in enumerate(bars)]
+            known = [(place + index * height, value) for place, value in shown if value is not None]
+            axes.barh(
+                [at for at, _ in known],
+                [value - 1 for _, value in known],
+                height,
+                left=1,
+                color=style.CYCLE[index % len(style.CYCLE)],
+                label=name,
+            )
+        axes.axvline(1.0, color=style.BOUND, linewidth=1)
+        axes.set_yticks([place + 0.4 - height / 2 for place in range(len(bars))], list(bars))
+        axes.invert_yaxis()
+        axes.set_xlabel(xlabel)
+        figure.legend(loc="outside lower center", ncols=min(6, max(1, len(names))))
+        _save(figure, path)
+
+
 def save_speed_ups(
     path: str | os.PathLike[str], panels: Mapping[str, Mapping[str, np.ndarray]], ylabel: str
 ) -> None:
