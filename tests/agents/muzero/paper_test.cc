@@ -2,7 +2,9 @@
 // that fails it.
 #include <vector>
 
+#include "agents/muzero/agent.h"
 #include "agents/muzero/search_models.h"
+#include "mallocgame/plan/validate.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
 
@@ -100,6 +102,37 @@ TEST_CASE("it learns from nothing, and a learner that learns nothing doesn't") {
   CAPTURE(learned, nothing);
   REQUIRE(learned > 0.006);
   REQUIRE(nothing < 0.003);
+}
+
+TEST_CASE("a trained agent plays, acts and solves without other players") {
+  const TrainingProblem problem = TinyProblem(5, 14);
+  const auto trainer = Make({problem}, TinyConfig("paper"));
+  Steps(*trainer, 1);
+  // It begins with the plan that leaves everything in main memory, and learns nothing of it.
+  const SolveResult first = *trainer->Best(0);
+  REQUIRE(first.found_by == "all-main");
+  REQUIRE(first.report.latency_ps == first.report.all_main_ps);
+  const Progress progress = *trainer->Step(nullptr);
+  REQUIRE(progress.updates == 0);
+  Steps(*trainer, 10);
+  REQUIRE(trainer->Best(0)->found_by == "muzero");
+  REQUIRE(trainer->Best(0)->report.latency_ps < first.report.latency_ps);
+
+  const auto agent = *Agent::Load(*trainer->Save());
+  const auto game = GameFor(problem, agent->config());
+  REQUIRE(agent->Baseline(game, nullptr)->report.latency_ps == first.report.latency_ps);
+  const SolveResult played = *agent->Play(game, agent->config(), nullptr);
+  REQUIRE(Validate(*problem.program, problem.hardware, played.plan).ok());
+  const std::unique_ptr<Position> start = game->NewInitialPosition();
+  PlayForced(*start);
+  const Advice advice = *agent->Act(*start, nullptr);
+  REQUIRE(start->legal_actions().Has(advice.action));
+  SolveLimits limits;
+  limits.seconds = 0;
+  limits.evaluations = 40;
+  const SolveResult solved = *agent->Solve({game}, limits);
+  REQUIRE(Validate(*problem.program, problem.hardware, solved.plan).ok());
+  REQUIRE(solved.report.latency_ps < first.report.latency_ps);
 }
 
 }  // namespace
