@@ -159,7 +159,16 @@ def settings(agent: str) -> str:
     """All settings of an agent, with default, range and meaning."""
     agents = importlib.import_module("mallocgame.agents")
     every = {"MuZero": agents.muzero_settings, "EGRL": agents.egrl_settings}[agent]()
-    rows = [(f"`{s.name}`", f"`{s.default}`", s.allowed, s.meaning) for s in every]
+    paper = {}
+    if agent == "MuZero":
+        paper = agents.MuZero("mlp_train_adam_b512.tpu_v4i", {"preset": "paper"}).settings
+    rows = []
+    for s in every:
+        other = paper.get(s.name, s.default)
+        default = f"`{s.default}`" + (
+            f", paper `{other}`" if s.name != "preset" and other != s.default else ""
+        )
+        rows.append((f"`{s.name}`", default, s.allowed, s.meaning))
     return table([("setting", "default", "allowed", "meaning"), *rows])
 
 

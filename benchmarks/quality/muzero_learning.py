@@ -37,6 +37,9 @@ PROGRAMS = (
     "resnet50_b64.tpu_v4i",
     "bert_base_b1_s128.tpu_v4i_16mib",
 )
+# How many updates MuZero as published does in a second of a core: its learning rate and temperature
+# fall to the end of the training.
+UPDATES_PER_SECOND = 25
 PIECES = 10  # of a training; the first and the last one are compared
 COMPILER, CALIBRATED = "speedup_vs_xla", "speedup_calibrated_vs_xla"
 
@@ -44,8 +47,11 @@ COMPILER, CALIBRATED = "speedup_vs_xla", "speedup_calibrated_vs_xla"
 def measure(seed: int, program: str, agent: str, seconds: float) -> dict:
     loaded = mg.load_program(program)
     begin = time.process_time()
-    trainer = agents.begin_muzero(loaded, seconds, AGENTS[agent], seed, 1)
-    polishes = trainer.settings["preset"] == "strong"
+    config = dict(AGENTS[agent])
+    polishes = "preset" not in config
+    if not polishes:
+        config["decay_updates"] = max(1, round(UPDATES_PER_SECOND * seconds))
+    trainer = agents.begin_muzero(loaded, seconds, config, seed, 1)
     end = seconds * (1 - agents.POLISH_SHARE if polishes else 1)
     curve = []
     while (now := time.process_time() - begin) < end:
