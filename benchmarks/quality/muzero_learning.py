@@ -3,9 +3,10 @@
     python benchmarks/quality/muzero_learning.py FOLDER [--seconds 180] [--seeds 5]
     [--agents 'AGENT;...'] [--curves PNG] [--bars PNG] [--jobs 1 | --ray ADDRESS] [PROGRAM ...]
 
-An AGENT is `paper` or `strong`, the presets, or the same with `, nothing learned`. Each is trained
-on each program for so many seconds of processor time, its demonstrations and polishing included.
-Each answer is a small file in FOLDER, so that this can be interrupted and goes on where it stopped.
+An AGENT is a preset, `paper` or `strong`, or one with settings, as `paper:reanalysed=0`; those with
+updates=0 learn nothing. Each is trained on each program for so many seconds of processor time, its
+demonstrations and polishing included. Each answer is a small file in FOLDER, so that this can be
+interrupted and goes on where it stopped.
 
 Prints two tables in Markdown. The first has what games of self-play save of the all-main latency
 in the first and in the last tenth of the training, the mean over the seeds with 95 % intervals
@@ -25,12 +26,7 @@ from mallocgame import agents, plots
 from mallocgame import experiments as ex
 from mallocgame.experiments.plan_rows import plan_row, reference
 
-AGENTS: dict[str, dict[str, object]] = {
-    "paper": {"preset": "paper"},
-    "paper, nothing learned": {"preset": "paper", "updates": 0},
-    "strong": {},
-    "strong, nothing learned": {"updates": 0, "prior": "uniform", "proposals": "uniform"},
-}
+AGENTS = ("paper", "paper:updates=0", "strong", "strong:updates=0,prior=uniform,proposals=uniform")
 PROGRAMS = (
     "mlp_train_adam_b512.tpu_v4i_16mib",
     "moe_transformer_2l_b4_s128.tpu_v4i",
@@ -47,10 +43,11 @@ COMPILER, CALIBRATED = "speedup_vs_xla", "speedup_calibrated_vs_xla"
 def measure(seed: int, program: str, agent: str, seconds: float) -> dict:
     loaded = mg.load_program(program)
     begin = time.process_time()
-    config = dict(AGENTS[agent])
-    polishes = "preset" not in config
+    preset, _, texts = agent.partition(":")
+    config = dict(text.split("=") for text in texts.split(",") if text) | {"preset": preset}
+    polishes = preset == "strong"
     if not polishes:
-        config["decay_updates"] = max(1, round(UPDATES_PER_SECOND * seconds))
+        config.setdefault("decay_updates", str(max(1, round(UPDATES_PER_SECOND * seconds))))
     trainer = agents.begin_muzero(loaded, seconds, config, seed, 1)
     end = seconds * (1 - agents.POLISH_SHARE if polishes else 1)
     curve = []
@@ -107,7 +104,7 @@ def learning(rows: list[ex.Row]) -> ex.Table:
         best = np.mean([1 - row["latency_ps"] / row["all_main_ps"] for row in several])
         table.add(
             f"`{program}`",
-            agent,
+            f"`{agent}`",
             saved(several[0], "greedy_ps"),
             saved(several[0], "xla_ps"),
             f"{first.mean():.4f}",
@@ -120,12 +117,12 @@ def learning(rows: list[ex.Row]) -> ex.Table:
 
 def over_xla(rows: list[ex.Row]) -> tuple[ex.Table, dict[str, dict[str, float]]]:
     """Returns the table, and the speed-up of each agent by program."""
-    by_agent = ex.grouped([row for row in rows if "nothing" not in row["agent"]], "agent")
+    by_agent = ex.grouped([row for row in rows if "updates=0" not in row["agent"]], "agent")
     gains: dict[str, dict[str, float]] = {}
     for agent, several in by_agent.items():
         for program, own in ex.grouped(several, "program").items():
             gains.setdefault(program, {})[agent] = mean_of(own, COMPILER)
-    table = ex.Table(["program", *by_agent])
+    table = ex.Table(["program", *(f"`{agent}`" for agent in by_agent)])
     for program, found in gains.items():
         table.add(f"`{program}`", *(f"{found[agent]:.4f}" for agent in by_agent))
     for name, text in {
@@ -171,7 +168,7 @@ def main(
     *programs: str,
     seconds: float = 180,
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
-    agents: tuple[str, ...] = tuple(AGENTS),
+    agents: tuple[str, ...] = AGENTS,
     curves: str | None = None,
     bars: str | None = None,
 ) -> int:
