@@ -45,6 +45,8 @@ def test_the_command_writes_everything(tmp_path, run, run_json):
         program = mg.load_program(name)
         assert row["valid"] and row["solver"] == "muzero"
         assert row["latency_ps"] <= row["game_latency_ps"]
+        speedups = row["speedup_vs_xla"], row["speedup_calibrated_vs_xla"]
+        assert row["faster_at_both"] == (speedups[0] > 1 and speedups[1] > 1)
         plan = mg.load_plan(out / f"{name}.plan.json", program)
         assert mg.simulate(program, plan).latency_ps == row["latency_ps"]
         report = json.loads((out / f"{name}.report.json").read_text())

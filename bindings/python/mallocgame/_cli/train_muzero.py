@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mallocgame as mg
+from mallocgame._cli import console
 from mallocgame._cli.console import Work
 from mallocgame._cli.rows import print_comparison
 from mallocgame._cli.training import Progress, Training, check_fresh, check_same, file_names
@@ -132,6 +133,10 @@ class MuZeroTraining(Training):
             print_comparison(
                 program, own, self.agent, self.trainer.best(i).report, reference(program, own), row
             )
+            if row["faster_at_both"] is False:
+                console.print_line(
+                    "Not faster than XLA's own plan at both sets of prices: keep XLA's."
+                )
 
     def rows(self, progress: Progress) -> list[Row]:
         return [
@@ -207,7 +212,11 @@ class MuZeroTraining(Training):
             plan=result.plan,
             order=result.order,
         )
+        speedups = row["speedup_vs_xla"], row["speedup_calibrated_vs_xla"]
+        known = None not in speedups
         return row | {
+            # The rule of `xla tune`: faster than XLA's plan at both sets of prices.
+            "faster_at_both": min(speedups) > 1 if known else None,
             "found_by": result.found_by,
             "game_latency_ps": game.report.latency_ps,
             "game_found_by": game.found_by,
