@@ -45,7 +45,8 @@ Config PaperConfig() {
   Config config;
   config.preset = "paper";
   config.simulations = 32;
-  config.games = 16;
+  config.groups = 1;  // one large batch takes less time than two
+  config.games = 32;
   config.moves = 16;
   config.restart_share = 0;
   config.varied_decisions = 0;

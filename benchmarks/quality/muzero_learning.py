@@ -35,7 +35,7 @@ PROGRAMS = (
 )
 # How many updates MuZero as published does in a second of a core: its learning rate and temperature
 # fall to the end of the training.
-UPDATES_PER_SECOND = 25
+UPDATES_PER_SECOND = 30
 PIECES = 10  # of a training; the first and the last one are compared
 COMPILER, CALIBRATED = "speedup_vs_xla", "speedup_calibrated_vs_xla"
 
