@@ -18,7 +18,6 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/search/game_variants.h"
-#include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/recorder.h"
 
 namespace mallocgame::muzero {
@@ -29,18 +28,6 @@ constexpr int kMovesBetweenLooks = 4;
 constexpr int kVariedBetweenLooks = 400'000;  // varied decisions
 // The share of a solver's time that choosing a priority game may take.
 constexpr double kChoosingShare = 0.1;
-
-absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<const Game>& shared,
-                                     absl::Span<const uint8_t> actions) {
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end, PlayActions(game, actions));
-  SolveResult result;
-  result.plan = end->ToPlan();
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(end->PlannedGame()->cost_model(), result.plan));
-  result.order = end->InstructionOrder();
-  result.play.actions.assign(actions.begin(), actions.end());
-  result.play.game = shared;
-  return result;
-}
 
 // One call of Solve: its recorder, and the best result so far.
 class Solving {
@@ -117,7 +104,7 @@ class MuZeroAgent final : public Agent {
         *std::min_element(demonstrations.begin(), demonstrations.end(), by_plan);
     // A demonstrator's own plan is of the program's own order.
     if (player.latency_ps < planner.result.report.latency_ps) {
-      MG_ASSIGN_OR_RETURN(planner.result, ResultOf(*game, game, player.actions));
+      MG_ASSIGN_OR_RETURN(planner.result, ResultOf(game, player.actions));
     }
     MG_ASSIGN_OR_RETURN(
         Task task, Task::Create(game, config_, BaselineAmong(demonstrations, config_).actions));
@@ -141,7 +128,7 @@ class MuZeroAgent final : public Agent {
                                        const std::atomic<bool>* cancel) const override {
     MG_ASSIGN_OR_RETURN(const auto game, OwnGame(asked));
     MG_ASSIGN_OR_RETURN(const Demonstration baseline, BaselineOf(game, config_, seed_, cancel));
-    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(*game, game, baseline.actions));
+    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(game, baseline.actions));
     result.found_by = baseline.result.found_by;
     result.evaluations = 1;
     return result;
@@ -175,7 +162,7 @@ class MuZeroAgent final : public Agent {
       MG_RETURN_IF_ERROR(position->Apply(advice.action).status());
       PlayForced(*position);
     }
-    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(*game, game, position->actions()));
+    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(game, position->actions()));
     statistics.visits.resize(result.play.actions.size() * num_actions_);
     statistics.values.resize(statistics.visits.size());
     result.play.search = std::move(statistics);
@@ -327,8 +314,7 @@ class MuZeroAgent final : public Agent {
   static absl::Status Offer(const Task& task, const PlayedGame& game, Replay& replay,
                             Solving& solving) {
     if (game.latency_ps >= replay.best(0).back().latency_ps) return absl::OkStatus();
-    MG_ASSIGN_OR_RETURN(SolveResult result,
-                        ResultOf(task.game(), task.shared_game(), game.actions));
+    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(task.shared_game(), game.actions));
     MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
                         PlayActions(task.game(), game.actions));
     replay.Offer(GameOf(task, 0, *end, 0, false));

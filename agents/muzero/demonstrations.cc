@@ -16,7 +16,6 @@
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/starts.h"
-#include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/registry.h"
 #include "mallocgame/tree/schedule_policy.h"
 
@@ -231,13 +230,38 @@ absl::StatusOr<Demonstrations> DemonstrationsFor(const TrainingProblem& problem,
   return demonstrations;
 }
 
+void WriteFound(const Game& game, const SolveResult& found, std::string& out) {
+  const Program& program = game.program();
+  const std::vector<Tick>& order = found.order;
+  WriteBytes(order.empty()
+                 ? PlanToJson(program, found.plan)
+                 : OrderedPlanToJson(program, order, game.PlannedAt(order)->program(), found.plan),
+             out);
+  WriteBytes(found.found_by, out);
+}
+
+absl::StatusOr<SolveResult> ReadFound(absl::string_view& in, const Game& game) {
+  absl::string_view plan;
+  std::string found_by;
+  MG_RETURN_IF_ERROR(ReadBytes(in, plan));
+  MG_RETURN_IF_ERROR(ReadBytes(in, found_by));
+  MG_ASSIGN_OR_RETURN(OrderedPlan read, OrderedPlanFromJson(game.shared_program(), plan));
+  if (!Validate(*read.program, game.hardware(), read.plan).ok() ||
+      (!read.order.empty() && !game.options().decides_order()))
+    return training::CutShort();
+  MG_ASSIGN_OR_RETURN(SolveResult found,
+                      JudgePlan(*game.PlannedAt(read.order), std::move(read.plan)));
+  found.order = std::move(read.order);
+  found.found_by = std::move(found_by);
+  return found;
+}
+
 void Write(const Demonstrations& demonstrations, std::string& out) {
   WriteOwnGame(*demonstrations.game, out);
   WriteBytes(static_cast<uint64_t>(demonstrations.all.size()), out);
   for (const Demonstration& one : demonstrations.all) {
     WriteBytes(one.actions, out);
-    WriteBytes(PlanToJson(demonstrations.game->program(), one.result.plan), out);
-    WriteBytes(one.result.found_by, out);
+    WriteFound(*demonstrations.game, one.result, out);
   }
 }
 
@@ -250,18 +274,11 @@ absl::StatusOr<Demonstrations> ReadDemonstrations(absl::string_view in, const Ga
   MG_RETURN_IF_ERROR(ReadBytes(in, count));
   for (uint64_t i = 0; i < count; ++i) {
     Demonstration one;
-    absl::string_view plan;
     MG_RETURN_IF_ERROR(ReadBytes(in, one.actions));
-    MG_RETURN_IF_ERROR(ReadBytes(in, plan));
-    MG_RETURN_IF_ERROR(ReadBytes(in, one.result.found_by));
+    MG_ASSIGN_OR_RETURN(one.result, ReadFound(in, *demonstrations.game));
     const auto end = PlayActions(*demonstrations.game, one.actions);
     if (!end.ok() || !(*end)->IsTerminal()) return training::CutShort();
     one.latency_ps = (*end)->latency_ps();
-    MG_ASSIGN_OR_RETURN(one.result.plan, PlanFromJson(game.program(), plan));
-    if (!Validate(game.program(), game.hardware(), one.result.plan).ok())
-      return training::CutShort();
-    MG_ASSIGN_OR_RETURN(one.result.report,
-                        Simulate(demonstrations.game->cost_model(), one.result.plan));
     demonstrations.all.push_back(std::move(one));
   }
   if (demonstrations.all.empty() || !in.empty()) return training::CutShort();

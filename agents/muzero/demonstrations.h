@@ -81,8 +81,13 @@ absl::StatusOr<Demonstrations> DemonstrationsFor(const TrainingProblem& problem,
                                                  const Config& config, uint64_t seed,
                                                  const std::atomic<bool>* cancel);
 
+// A plan that was found, as bytes and back, of the problem that is played in `game`: with its
+// order, report and found_by. InvalidArgument: the bytes are damaged.
+void WriteFound(const Game& game, const SolveResult& found, std::string& out);
+absl::StatusOr<SolveResult> ReadFound(absl::string_view& in, const Game& game);
+
 // Demonstrations as bytes and back, of a program and with the settings of whoever wrote them.
-// InvalidArgument: the bytes are damaged. Of the results plan, report and found_by come back.
+// InvalidArgument: the bytes are damaged.
 void Write(const Demonstrations& demonstrations, std::string& out);
 absl::StatusOr<Demonstrations> ReadDemonstrations(absl::string_view in, const Game& game,
                                                   const Config& config);

@@ -32,6 +32,7 @@
 #include "agents/muzero/config.h"
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/solvers/solver.h"
 
 namespace mallocgame::muzero {
 
@@ -92,6 +93,10 @@ void PlayForced(Position& position);
 
 // The position after `actions` from the start, which must be legal.
 std::unique_ptr<Position> PositionAfter(const Game& game, absl::Span<const uint8_t> actions);
+
+// What the whole game `actions` finds.
+absl::StatusOr<SolveResult> ResultOf(const std::shared_ptr<const Game>& game,
+                                     absl::Span<const uint8_t> actions);
 
 // The end of the game that plays `prefix`, a legal beginning, and then as the whole game `follow`
 // did, or, where that is illegal, the next best (mcts::MakePolicy).

@@ -1,10 +1,10 @@
 #include "agents/muzero/trainer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agents/muzero/best_plan.h"
 #include "agents/muzero/checkpoint.h"
 #include "agents/muzero/demonstrations.h"
 #include "agents/muzero/harvest.h"
@@ -13,6 +13,7 @@
 #include "agents/muzero/replay.h"
 #include "agents/muzero/self_play.h"
 #include "agents/muzero/task.h"
+#include "agents/training/bytes.h"
 #include "agents/training/stopwatch.h"
 #include "agents/training/threads.h"
 #include "agents/training/torch_runtime.h"
@@ -22,7 +23,6 @@
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/search/anneal_plan.h"
-#include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/pipeline.h"
 
 namespace mallocgame::muzero {
@@ -40,7 +40,7 @@ class MuZeroTrainer final : public Trainer {
                 int threads)
       : problems_(std::move(problems)), config_(config), seed_(seed),
         pool_(training::ThreadsOrCores(threads)), replay_(config, problems_.size()),
-        best_plans_(problems_.size()), step_(problems_.size()) {}
+        best_(problems_.size()), game_found_by_(problems_.size()), step_(problems_.size()) {}
 
   absl::Status Initialise() {
     for (const TrainingProblem& problem : problems_) {
@@ -145,7 +145,7 @@ class MuZeroTrainer final : public Trainer {
     step_ = Tally(problems_.size());
     broken_ = false;
     progress.iteration = iterations_++;
-    for (const BestPlan& best_plan : best_plans_) progress.best_ps.push_back(best_plan.latency_ps);
+    for (const SolveResult& best : best_) progress.best_ps.push_back(best.report.latency_ps);
     progress.updates = learner_->updates();
     progress.replay_steps = replay_.recent_steps();
     return progress;
@@ -161,7 +161,8 @@ class MuZeroTrainer final : public Trainer {
     if (iterations_ > 0) {
       for (size_t i = 0; i < problems_.size(); ++i) {
         WriteTask(tasks_[i], checkpoint.training);
-        Write(best_plans_[i], *games_[i], checkpoint.training);
+        WriteFound(*games_[i], best_[i], checkpoint.training);
+        training::WriteBytes(game_found_by_[i], checkpoint.training);
       }
       replay_.Write(checkpoint.training);
       for (const Group& group : groups_) group.games->Write(checkpoint.training);
@@ -180,7 +181,9 @@ class MuZeroTrainer final : public Trainer {
                           ReadTask(in, problems_[i].program, problems_[i].hardware, config_));
       games_[i] = task.shared_game();
       tasks_.push_back(std::move(task));
-      MG_ASSIGN_OR_RETURN(best_plans_[i], ReadBestPlan(in, *games_[i]));
+      MG_ASSIGN_OR_RETURN(SolveResult best, ReadFound(in, *games_[i]));
+      Keep(i, std::move(best));
+      MG_RETURN_IF_ERROR(training::ReadBytes(in, game_found_by_[i]));
     }
     MG_RETURN_IF_ERROR(replay_.Read(in, tasks_));
     // One after the other, so that bytes that end too early make one group at most.
@@ -193,28 +196,14 @@ class MuZeroTrainer final : public Trainer {
 
   absl::StatusOr<SolveResult> Best(size_t i) const override {
     MG_RETURN_IF_ERROR(CheckStarted());
-    if (replay_.best(i).front().latency_ps <= best_plans_[i].latency_ps) return BestGame(i);
-    SolveResult result;
-    result.plan = best_plans_[i].plan;
-    result.order = best_plans_[i].order;
-    MG_ASSIGN_OR_RETURN(result.report, best_plans_[i].Judge());
-    result.found_by = best_plans_[i].found_by;
-    result.status = SolveStatus::kStopped;
-    return result;
+    if (replay_.best(i).front().latency_ps <= best_[i].report.latency_ps) return BestGame(i);
+    return best_[i];
   }
 
   absl::StatusOr<SolveResult> BestGame(size_t i) const override {
     MG_RETURN_IF_ERROR(CheckStarted());
-    SolveResult result;
-    result.play.actions = replay_.best(i).front().actions;
-    MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
-                        PlayActions(*games_[i], result.play.actions));
-    result.plan = end->ToPlan();
-    result.order = end->InstructionOrder();
-    MG_ASSIGN_OR_RETURN(result.report, Simulate(end->PlannedGame()->cost_model(), result.plan));
-    result.play.game = games_[i];
-    result.found_by = best_plans_[i].play_found_by;
-    result.status = SolveStatus::kStopped;
+    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(games_[i], replay_.best(i).front().actions));
+    result.found_by = game_found_by_[i];
     return result;
   }
 
@@ -234,11 +223,7 @@ class MuZeroTrainer final : public Trainer {
     MG_ASSIGN_OR_RETURN(const bool better,
                         KeepBetter(*game, std::move(polished), "polished", result));
     if (!better) return result;
-    best_plans_[i].game = game;
-    best_plans_[i].order = result.order;
-    best_plans_[i].plan = result.plan;
-    best_plans_[i].latency_ps = result.report.latency_ps;
-    best_plans_[i].found_by = result.found_by;
+    Keep(i, std::move(result));
     return Best(i);
   }
 
@@ -309,13 +294,8 @@ class MuZeroTrainer final : public Trainer {
         PlayedGame game = GameOf(tasks_[i], static_cast<int32_t>(i), *end, 0, true);
         Offer(game, demonstration.result.found_by);
         if (!config_.paper()) replay_.AddDemonstration(std::move(game));
-        BestPlan& best_plan = best_plans_[i];
-        if (demonstration.result.report.latency_ps >= best_plan.latency_ps) continue;
-        best_plan.game = GameAt(i, {});
-        best_plan.order.clear();
-        best_plan.plan = std::move(demonstration.result.plan);
-        best_plan.latency_ps = demonstration.result.report.latency_ps;
-        best_plan.found_by = demonstration.result.found_by;
+        if (demonstration.result.report.latency_ps < LeastPs(i))
+          Keep(i, std::move(demonstration.result));
       }
     }
     for (int i = 0; i < config_.groups; ++i) MG_RETURN_IF_ERROR(AddGroup());
@@ -328,15 +308,24 @@ class MuZeroTrainer final : public Trainer {
   void Offer(const PlayedGame& game, const std::string& found_by) {
     if (!replay_.Offer(game)) return;
     const size_t i = game.task;
-    BestPlan& best_plan = best_plans_[i];
-    best_plan.play_found_by = found_by;
-    if (game.latency_ps >= best_plan.latency_ps) return;
-    const auto end = *PlayActions(*games_[i], game.actions);
-    best_plan.game = end->PlannedGame();
-    best_plan.order = end->InstructionOrder();
-    best_plan.plan = end->ToPlan();
-    best_plan.latency_ps = game.latency_ps;
-    best_plan.found_by = found_by;
+    game_found_by_[i] = found_by;
+    if (game.latency_ps >= LeastPs(i)) return;
+    Keep(i, *ResultOf(games_[i], game.actions));
+    best_[i].found_by = found_by;
+  }
+
+  int64_t LeastPs(size_t i) const {
+    const bool found = !best_[i].found_by.empty();
+    return found ? best_[i].report.latency_ps : std::numeric_limits<int64_t>::max();
+  }
+  // Makes it the best plan, without the game that it was found in.
+  void Keep(size_t i, SolveResult result) {
+    best_[i] = {};
+    best_[i].plan = std::move(result.plan);
+    best_[i].order = std::move(result.order);
+    best_[i].report = result.report;
+    best_[i].found_by = std::move(result.found_by);
+    best_[i].status = SolveStatus::kStopped;
   }
 
   // Depends on how often the group was assigned something.
@@ -451,7 +440,10 @@ class MuZeroTrainer final : public Trainer {
     int64_t updates = 0;  // number of updates that its networks had behind them when it went out
   };
   std::vector<Group> groups_;
-  std::vector<BestPlan> best_plans_;
+  // The best plan of each problem; nothing has been found before the first step. And who found the
+  // best game.
+  std::vector<SolveResult> best_;
+  std::vector<std::string> game_found_by_;
   int64_t iterations_ = 0;
   Tally step_;           // what the step has done so far
   bool broken_ = false;  // a step has not ended; if it was cancelled, it never will
