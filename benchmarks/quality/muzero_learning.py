@@ -158,8 +158,9 @@ def panels(rows: list[ex.Row], seconds: float) -> dict[str, dict[str, list[tuple
         drawn.setdefault(program, {})[agent] = curve
     for program, curves in drawn.items():
         one = next(row for row in rows if row["program"] == program)
-        level = 1 - one["xla_ps"] / one["all_main_ps"]
-        curves["XLA"] = [(0.0, level), (seconds, level)]
+        for name in ("xla", "greedy"):
+            level = 1 - one[f"{name}_ps"] / one["all_main_ps"]
+            curves[name] = [(0.0, level), (seconds, level)]
     return drawn
 
 
