@@ -507,7 +507,7 @@ def curves_picture(path: pathlib.Path) -> None:
         for level in sorted(level for learner, level in curves if learner == "PPO"):
             draw(left, level, "PPO", level)
         left.set(title="PPO on one level", xlabel="steps", ylabel="score", ylim=(-1, 1.1))
-        for axes, learner, of in ((middle, "cloning", "epochs"), (right, "improved", "rounds")):
+        for axes, learner, of in ((middle, "cloning", "epochs"), (right, "fine-tuned", "rounds")):
             draw(axes, learner, learner, "all")
             axes.axhline(curves["greedy", "all"][0][0], linestyle=":", label="greedy")
             axes.set(title=learner.capitalize(), xlabel=of, ylim=(0.4, 1))

@@ -46,7 +46,7 @@ def main() -> int:
         plan = mg.solve(program, "portfolio", seconds=seconds).plan
         print("the plan, as predicted:", microseconds(mg.simulate(program, plan).latency_ps))
 
-        done = mgx.apply(captured, plan, compiler, options="tuned")
+        done = mgx.apply(captured, plan, compiler, executables="tuned")
         print("the program, at the compiler's prices:", microseconds(done.report.latency_ps))
     print(f"All are {mgx.tuning.NOTE}.")
     print("written: tuned, for mgx.jit(recurrent, options='tuned')")

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import mallocgame.xla as mgx
 
 
-@mgx.jit(options="tuned", donate_argnums=0)  # in place of jax.jit
+@mgx.jit(executables="tuned", donate_argnums=0)  # in place of jax.jit
 def step(weights, batch):
     gradient = jax.grad(lambda w: jnp.mean((jax.nn.relu(batch @ w) - 1.0) ** 2))(weights)
     return weights - 0.1 * gradient

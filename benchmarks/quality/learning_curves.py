@@ -4,10 +4,10 @@
         [--rounds 120] [--seeds 3] > benchmarks/quality/tables/learning_curves.csv
 
 PPO learns on a level of `validation` in the fine game, with 16 environments; its score is that of
-one game of the most likely actions. The levels are those with 2 % at stake, as far apart in the
-list as they can be. Cloning is examples/clone_levels.py on DEMONSTRATIONS, its file, and improved
-is examples/improve_levels.py from there; their score is the interquartile mean on levels of
-`validation` with 2 % at stake. `greedy` is greedy in the same game. Needs
+one game of the most likely actions. The levels are those with 2 % of headroom, as far apart in the
+list as they can be. Cloning is examples/clone_levels.py on DEMONSTRATIONS, its file, and fine-tuned
+is examples/finetune_levels.py from there; their score is the interquartile mean on levels of
+`validation` with 2 % of headroom. `greedy` is greedy in the same game. Needs
 mallocgame[rl,agents,benchmark].
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from one_game import EXAMPLES, at_stake  # type: ignore[import-not-found]
+from one_game import EXAMPLES, with_headroom  # type: ignore[import-not-found]
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -29,7 +29,7 @@ from mallocgame.envs.sb3 import SB3VecEnv
 
 sys.path.insert(0, str(EXAMPLES))
 from clone_levels import clone, play
-from improve_levels import improve
+from finetune_levels import finetune
 
 EVERY, EVERY_ROUND = 2048, 10  # steps of PPO, and rounds, between two scores
 
@@ -89,7 +89,7 @@ def main(
     seeds: tuple[int, ...] = (0, 1, 2),
 ) -> None:
     torch.set_num_threads(1)
-    levels = at_stake("validation", 2.0)
+    levels = with_headroom("validation", 2.0)
     games = [level.game(mg.FINE_GAME) for level in levels]
     row("learner", "level", "seed", "steps_epochs_or_rounds", "score")
 
@@ -113,12 +113,12 @@ def main(
 
         def watch(number: int, policy: torch.nn.Module, tell: Callable = tell) -> None:
             if number % EVERY_ROUND == 0:
-                tell("improved", number, policy)
+                tell("fine-tuned", number, policy)
 
         torch.manual_seed(seed)
         with contextlib.redirect_stdout(sys.stderr):
             policy = clone(data, epochs=epochs, watch=functools.partial(tell, "cloning"))
-            improve(policy, data, seed, rounds, watch)
+            finetune(policy, data, seed, rounds, watch)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """Trains policies that play one game of each level, and compares them with cheap players.
 
-    python benchmarks/quality/one_game.py FOLDER [--split validation] [--stake 2] [--seeds 5]
-        [--methods greedy:fine,styles,cloning,improved,PPO,DQN,MuZero,MuZero:search,EGRL] [--jobs 2]
+    python benchmarks/quality/one_game.py FOLDER [--split validation] [--min-headroom 2] [--seeds 5]
+        [--methods greedy:fine,styles,cloning,fine-tuned,PPO,DQN,MuZero,MuZero:search,EGRL]
+        [--jobs 2]
 
 Methods are scripts of examples/, each with the seeds 0, 1 ...:
 
-    cloning, improved   clone_levels.py, and improve_levels.py from its policy
+    cloning, fine-tuned   clone_levels.py, and finetune_levels.py from its policy
     PPO, DQN            sb3_levels.py, sb3_dqn_levels.py
     MuZero              muzero_levels.py, the policy alone, or greedy's game, which it sees
     MuZero:search       the same agent with a search at each decision
@@ -48,7 +49,7 @@ CONTROLS = (FINE_GREEDY, "styles")
 # Each with the method whose result it begins with.
 LEARNERS = {
     "cloning": None,
-    "improved": "cloning",
+    "fine-tuned": "cloning",
     "PPO": None,
     "DQN": None,
     "MuZero": None,
@@ -56,7 +57,15 @@ LEARNERS = {
     "EGRL": None,
 }
 Method = Literal[
-    "greedy:fine", "styles", "cloning", "improved", "PPO", "DQN", "MuZero", "MuZero:search", "EGRL"
+    "greedy:fine",
+    "styles",
+    "cloning",
+    "fine-tuned",
+    "PPO",
+    "DQN",
+    "MuZero",
+    "MuZero:search",
+    "EGRL",
 ]
 Split = Literal["validation", "test"]
 SPLITS = ("validation", "test")
@@ -85,7 +94,7 @@ def command(method: str, folder: pathlib.Path, seed: int) -> list[str]:
     options += ["--demonstrations", str(folder.parents[1] / "demonstrations.npz")]
     if method == "cloning":
         return ["clone_levels.py", *options]
-    return ["improve_levels.py", options[0], str(trained / "policy.pt"), *options[1:]]
+    return ["finetune_levels.py", options[0], str(trained / "policy.pt"), *options[1:]]
 
 
 def solve(method: str, folder: pathlib.Path) -> None:
@@ -134,7 +143,7 @@ def game_ms(policy: Sequential, levels: Sequence[mg.Level]) -> NDArray[np.float6
     return np.array(took)
 
 
-def at_stake(split: str, percent: float) -> list[mg.Level]:
+def with_headroom(split: str, percent: float) -> list[mg.Level]:
     return [one for one in mg.levels(split) if one.gain >= 1 + percent / 100]
 
 
@@ -142,7 +151,7 @@ def main(
     bench: ex.Bench,
     *,
     split: Split = "validation",
-    stake: float = 2.0,
+    min_headroom: float = 2.0,
     methods: tuple[Method, ...] = typing.get_args(Method),
     seeds: tuple[int, ...] = tuple(range(5)),
 ) -> None:
@@ -159,11 +168,11 @@ def main(
         method: [folder_of(bench.folder, method, row["seed"]) for row in several]
         for method, several in ex.grouped(rows, "method").items()
     }
-    levels = at_stake(split, stake)
+    levels = with_headroom(split, min_headroom)
     greedy = np.array([level.greedy_ps for level in levels])
     found = {method: latencies(own, levels) for method, own in folders.items()}
     scored = {method: ex.scores_of(levels, own) for method, own in found.items()}
-    print(f"{split}, {len(levels)} levels with {stake:g} % at stake")
+    print(f"{split}, {len(levels)} levels with {min_headroom:g} % of headroom")
     titles = ["player", "seeds", "score", *(f"less {one}" for one in CONTROLS), "speed-up"]
     titles += [f"{word} than {FINE_GREEDY}" for word in ("faster", "slower")] + ["seconds"]
     table = ex.Table(titles)
@@ -182,7 +191,7 @@ def main(
     print(table)
     for method, each in scored.items():
         print(f"{method}: each seed {', '.join(f'{ex.middle_mean(row):.3f}' for row in each)}")
-    for method in [one for one in ("cloning", "improved") if one in found]:
+    for method in [one for one in ("cloning", "fine-tuned") if one in found]:
         policy = load_policy(folders[method][0] / "policy.pt")
         parameters, took = sum(one.numel() for one in policy.parameters()), game_ms(policy, levels)
         print(

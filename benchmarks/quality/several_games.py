@@ -1,7 +1,7 @@
 """Plays several games of each level with learned policies, beside solvers with as many games.
 
     python benchmarks/quality/several_games.py FOLDER [--split validation] [--games 8,64]
-        [--stake 2] [--seeds 5] [--policies improved] [--most-accesses 1000000] [--jobs 1]
+        [--min-headroom 2] [--seeds 5] [--policies fine-tuned] [--most-accesses 1000000] [--jobs 1]
 
 FOLDER is that of one_game.py, whose policies of the method `--policies` play. The first game takes
 the most likely modes, the others draw modes and the order of runs (examples/clone_levels.py).
@@ -22,7 +22,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from one_game import Split, at_stake  # type: ignore[import-not-found]
+from one_game import Split, with_headroom  # type: ignore[import-not-found]
 
 import mallocgame as mg
 from mallocgame import experiments as ex
@@ -89,12 +89,14 @@ def main(
     *,
     split: Split = "validation",
     games: tuple[int, ...] = (8, 64),
-    stake: float = 2.0,
+    min_headroom: float = 2.0,
     seeds: tuple[int, ...] = tuple(range(5)),
-    policies: Literal["cloning", "improved"] = "improved",
+    policies: Literal["cloning", "fine-tuned"] = "fine-tuned",
     most_accesses: int = 10**6,
 ) -> None:
-    levels = [x for x in at_stake(split, stake) if x.features["accesses"] <= most_accesses]
+    levels = [
+        x for x in with_headroom(split, min_headroom) if x.features["accesses"] <= most_accesses
+    ]
     levels.sort(key=lambda level: level.features["accesses"])
     work = functools.partial(measure, folder=bench.folder / policies)
     own = dataclasses.replace(bench, folder=bench.folder / "several_games" / policies)
@@ -104,7 +106,7 @@ def main(
         for player, count, scores in row["scores"]:
             several.setdefault((player, count), []).append(scores)
     found = {player: np.array(rows).T for player, rows in several.items()}  # [seeds, levels]
-    print(f"{split}, {len(levels)} levels with {stake:g} % at stake")
+    print(f"{split}, {len(levels)} levels with {min_headroom:g} % of headroom")
     table = ex.Table(["player", "games", "seeds", "score", *(f"less {one}" for one in CONTROLS)])
     for (player, count), rows in found.items():
         less = (ex.interquartile_mean(rows - found[one, count]) for one in CONTROLS)

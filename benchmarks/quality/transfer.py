@@ -1,6 +1,6 @@
 """Measures what cloned policies play on a chip, and with a memory, that they were not trained on.
 
-    python benchmarks/quality/transfer.py FOLDER [--split validation] [--stake 2] [--seeds 5]
+    python benchmarks/quality/transfer.py FOLDER [--split validation] [--min-headroom 2] [--seeds 5]
                                           [--without tpu_v6e,c10]
 
 FOLDER is that of one_game.py. For each text of --without, policies are cloned from levels without
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from one_game import EXAMPLES, Split, at_stake  # type: ignore[import-not-found]
+from one_game import EXAMPLES, Split, with_headroom  # type: ignore[import-not-found]
 from torch.nn import Sequential
 
 import mallocgame as mg
@@ -69,12 +69,12 @@ def main(
     folder: pathlib.Path,
     *,
     split: Split = "validation",
-    stake: float = 2.0,
+    min_headroom: float = 2.0,
     seeds: tuple[int, ...] = tuple(range(5)),
     without: tuple[str, ...] = ("tpu_v6e", "c10"),
 ) -> None:
     torch.set_num_threads(1)
-    several = at_stake(split, stake)
+    several = with_headroom(split, min_headroom)
     trained = [load_policy(folder / "cloning" / str(seed) / "policy.pt") for seed in seeds]
     table = ex.Table(["levels", "player", "seeds", "score", "less greedy in the same game"], left=2)
     for part in without:

@@ -3,7 +3,7 @@
 The programs are those of a suite; the contended ones if nothing is given.
 
     python benchmarks/quality/tune_table.py FOLDER [--suite contended|cloud|sharded|large|unseen]
-        [--seconds 60] [--prices both|compiler] [--order] [--jobs 1 | --ray ADDRESS] [--no-cache]
+        [--seconds 60] [--accept both|compiler] [--order] [--jobs 1 | --ray ADDRESS] [--no-cache]
         [PROGRAM...]
 
 Tunes program by program and keeps each answer in FOLDER, so that it can be interrupted and goes on
@@ -72,7 +72,7 @@ def names_of(chosen: str) -> list[str]:
     return [f"{n}.{chip}" for n in unseen_programs.PROGRAMS for chip in unseen_programs.HARDWARE]
 
 
-def tune(program: str, seconds: float, prices: str, order: bool, more: tuple[str, ...]) -> dict:
+def tune(program: str, seconds: float, accept: str, order: bool, more: tuple[str, ...]) -> dict:
     """Returns the row of one program."""
     workload, hardware = program.split(".")
     if workload in unseen_programs.PROGRAMS:
@@ -83,7 +83,7 @@ def tune(program: str, seconds: float, prices: str, order: bool, more: tuple[str
     limit = [] if target.fast_mib is None else ["--fast-mib", str(target.fast_mib)]
     arguments = [workload, "--target", target.title, "--seconds", str(seconds), *limit, *more]
     flags = ["--order"] if order else []
-    return answer_of("xla", "tune", *arguments, "--prices", prices, *flags)
+    return answer_of("xla", "tune", *arguments, "--accept", accept, *flags)
 
 
 def solve(program: str, seconds: float) -> dict:
@@ -214,13 +214,13 @@ def main(
     suite: Suite = "contended",
     seconds: float = 60,
     model_seconds: float = 8,
-    prices: Literal["both", "compiler"] = "both",
+    accept: Literal["both", "compiler"] = "both",
     order: bool = False,
     no_cache: bool = False,
 ) -> int:
     names = programs or names_of(suite)
     tuned = functools.partial(tune, more=("--no-cache",) if no_cache else ())
-    how = {"seconds": seconds, "prices": prices, "order": order}
+    how = {"seconds": seconds, "accept": accept, "order": order}
     rows = rows_of(lambda: bench.run(tuned, ex.Grid(program=names), settings=how))
     known = ex.Grid(program=[name for name in rows if name in mg.program_names()])
     model = dataclasses.replace(bench, folder=bench.folder / "model")

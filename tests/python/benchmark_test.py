@@ -341,15 +341,24 @@ def test_a_plan_that_is_not_what_its_run_says_is_not_kept(folder, tmp_path):
 # --- the command
 
 
-def test_levels_with_something_at_stake_and_budgets_of_games(benchmark, folder):
+def test_levels_with_headroom_and_budgets_of_games(benchmark, folder):
     chosen = [level for level in levels("test", folder) if level.gain >= 1.02]
-    arguments = ["--split", "test", "--players", "greedy,anneal", "--games", "8,1", "--stake", "2"]
+    arguments = [
+        "--split",
+        "test",
+        "--players",
+        "greedy,anneal",
+        "--games",
+        "8,1",
+        "--min-headroom",
+        "2",
+    ]
     status, out, _ = benchmark(*arguments)
     rows = [line.split() for line in out.splitlines()]
     assert status == 0 and [row[1:3] for row in rows[1:3]] == [["1", "game"], ["8", "games"]]
     assert int(rows[1][rows[0].index("scored") + 2]) <= len(chosen)
-    status, _, error = benchmark("--split", "test", "--players", "greedy", "--stake", "900")
-    assert status == 2 and "900 % at stake" in error
+    status, _, error = benchmark("--split", "test", "--players", "greedy", "--min-headroom", "900")
+    assert status == 2 and "900 % of headroom" in error
 
 
 def test_the_table_the_page_and_the_document(benchmark, tmp_path, folder):

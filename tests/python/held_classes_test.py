@@ -232,7 +232,7 @@ def of_xla() -> list:
         xla.claims.Calibrated(report, report, "the whole program"),
     ]
     if imported("jax") is not None:
-        found += [decorated, xla.jit(plain, options="tuned", static_argnums=(1,))]
+        found += [decorated, xla.jit(plain, executables="tuned", static_argnums=(1,))]
     try:
         compiler = xla.Compiler(target, seconds=7.0, cache=None)
         found += [compiler, xla.phases.Crew(compiler, jobs=2), xla.phases.Phases(compiler)]
@@ -250,7 +250,7 @@ def decorated(x):
 
 
 if imported("jax") is not None:
-    decorated = importlib.import_module("mallocgame.xla").jit(decorated, options="tuned")
+    decorated = importlib.import_module("mallocgame.xla").jit(decorated, executables="tuned")
 
 
 def of_agents() -> list:

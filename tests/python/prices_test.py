@@ -92,7 +92,7 @@ def test_a_price_is_what_a_byte_more_is_worth(name, steps):
     pytest.importorskip("highspy")
     program = mg.load_program(name)
     own = program.hardware
-    slope = mg.bounds.prices(program, seconds=0).space_ps_per_byte.sum()
+    slope = mg.bounds.shadow_prices(program, seconds=0).space_ps_per_byte.sum()
     bound_ps = mg.bounds.bound(program, "lp", seconds=0).bound_ps
     for step in steps:
         changed = mg.bounds.bound(
@@ -104,10 +104,10 @@ def test_a_price_is_what_a_byte_more_is_worth(name, steps):
 def test_prices_of_an_early_stop_are_prices():
     pytest.importorskip("highspy")
     program = mg.load_program("llama_1b_decode_8l_b4_kv1024.tpu_v5e")
-    stopped = mg.bounds.prices(program, seconds=1e-3)
+    stopped = mg.bounds.shadow_prices(program, seconds=1e-3)
     assert stopped.space_ps_per_byte.shape == stopped.channel_ps_per_ps.shape == (program.ticks,)
     # Time for the Lagrangian dual, but not for the linear programme.
-    risen = mg.bounds.prices(program, seconds=0.6)
+    risen = mg.bounds.shadow_prices(program, seconds=0.6)
     assert risen.channel_ps_per_ps.max() > 0.5
 
 
@@ -122,7 +122,7 @@ def test_prices_that_are_none(program, monkeypatch):
         with pytest.raises(mg.InvalidInputError, match=word):
             mg.observation.Observer(mg.Game(program), prices=mg.bounds.Prices(space, channel))
     with pytest.raises(mg.InvalidInputError, match="seconds"):
-        mg.bounds.prices(program, seconds=-1)
+        mg.bounds.shadow_prices(program, seconds=-1)
     monkeypatch.setitem(sys.modules, "highspy", None)
-    with pytest.raises(mg.MallocGameError, match="prices needs highspy"):
-        mg.bounds.prices(program)
+    with pytest.raises(mg.MallocGameError, match="shadow_prices needs highspy"):
+        mg.bounds.shadow_prices(program)

@@ -122,9 +122,9 @@ def test_from_plans_to_a_judged_submission(tmp_path):
     table = run("-m", "mallocgame", *arguments, folder=tmp_path)
     assert "first" in table and "no plan" in table
     # What it learns from its own games is another policy.
-    improve = str(ROOT / "examples" / "improve_levels.py")
+    finetune = str(ROOT / "examples" / "finetune_levels.py")
     kept = ["--demonstrations", "kept.npz"]
-    output = run(improve, "better", "first/policy.pt", *kept, "--rounds", "1", folder=tmp_path)
+    output = run(finetune, "better", "first/policy.pt", *kept, "--rounds", "1", folder=tmp_path)
     assert "round 1: score" in output
     assert latencies(tmp_path / "better") != latencies(tmp_path / "first")
 

@@ -55,7 +55,7 @@ def test_fingerprint():
     texts = [
         mgx.lower(scaled, SHAPE((8, 8), "float32")),
         mgx.lower(jax.jit(scaled), one),
-        mgx.lower(mgx.jit(scaled, options="none"), jax.device_put(one, jax.devices()[0])),
+        mgx.lower(mgx.jit(scaled, executables="none"), jax.device_put(one, jax.devices()[0])),
         DUMPED,
     ]
     assert len({fingerprint(text) for text in texts}) == 1 < len(set(texts))
@@ -72,7 +72,7 @@ def test_fingerprint():
 
 def test_jit_compiles_as_xla_does_where_there_is_no_tpu():
     """It says why, once; all else is as with jax.jit."""
-    sevenfold = mgx.jit(lambda a, times: a * times, options="none", static_argnames="times")
+    sevenfold = mgx.jit(lambda a, times: a * times, executables="none", static_argnames="times")
     one = jax.numpy.ones(3)
     with pytest.warns(mgx.NotTunedWarning, match="is compiled as XLA does: it is for cpu") as said:
         assert sevenfold(one, 7).tolist() == [7.0] * 3
@@ -87,12 +87,12 @@ def test_jit_compiles_as_xla_does_where_there_is_no_tpu():
 def test_a_strict_jit_raises_in_place_of_the_warning(recwarn):
     """At each call, before anything is compiled or run; not where the function is only a part."""
 
-    @mgx.jit(options="none", strict=True)
+    @mgx.jit(executables="none", strict=True)
     def add(a):
         return a + 1
 
     one = jax.numpy.ones(3)
-    copied = pickle.loads(pickle.dumps(mgx.jit(scaled, options="none", strict=True)))
+    copied = pickle.loads(pickle.dumps(mgx.jit(scaled, executables="none", strict=True)))
     for call in (add, add, add.lower, add.trace, copied):
         with pytest.raises(mgx.NotTunedWarning, match="is not tuned, and strict: it is for cpu"):
             call(one)
@@ -104,7 +104,7 @@ def test_a_strict_jit_raises_in_place_of_the_warning(recwarn):
 def test_jit_as_a_part_of_something_larger(recwarn):
     """Of a transformation, a method, or a decorator with donated arguments."""
 
-    @mgx.jit(options="none", donate_argnums=0)
+    @mgx.jit(executables="none", donate_argnums=0)
     def add(total, step):
         """Adds."""
         return jax.tree.map(lambda one: one + step, total)
@@ -121,16 +121,16 @@ def test_jit_as_a_part_of_something_larger(recwarn):
     assert add(total, step)["a"].tolist() == [2.0] * 3 and total["a"].is_deleted()
 
     class Model:
-        @mgx.jit(options="none", static_argnums=0)
+        @mgx.jit(executables="none", static_argnums=0)
         def apply(self, a):
             return a + 1
 
     with pytest.warns(mgx.NotTunedWarning, match="apply is compiled"):
         assert Model().apply(step).tolist() == [2.0] * 3
     with pytest.raises(mg.InvalidInputError, match="compiler_options: found some"):
-        mgx.jit(scaled, options="none", compiler_options={"a": "1"})
+        mgx.jit(scaled, executables="none", compiler_options={"a": "1"})
     with pytest.raises(TypeError, match="non-array argument"):
-        mgx.jit(scaled, options="none")("text")
+        mgx.jit(scaled, executables="none")("text")
 
 
 def test_devices_are_targets():
@@ -198,7 +198,7 @@ def test_every_program_of_a_run(run_of_a_user, captured, compiler, tmp_path):
 
 
 def test_what_is_tuned_already_is_left_out(run_of_a_user, captured, compiler, tmp_path):
-    done = mgx.apply(captured, captured.xla_plan, compiler, options=tmp_path / "tuned")
+    done = mgx.apply(captured, captured.xla_plan, compiler, executables=tmp_path / "tuned")
     results = tuned_dumps(run_of_a_user, tmp_path / "tuned", compiler)
     assert results["layers"].why_not.endswith("has it already")
     assert TunedFolder(tmp_path / "tuned").find(Key.of(captured)).executable() == done.executable
@@ -244,14 +244,14 @@ def test_measure():
     wrong = {"xla_tpu_msa_tensor_overrides": ""}
     with pytest.raises(jax.errors.JaxRuntimeError, match="No such compile option"):
         mgx.measure(scaled, one, options=wrong)
-    with pytest.raises(mg.InvalidInputError, match="options: found None"):
+    with pytest.raises(mg.InvalidInputError, match="executables: found None"):
         mgx.measure(scaled, one)
     with pytest.raises(mg.InvalidInputError, match="samples: found 1, allowed: 2"):
         mgx.measure(scaled, one, options={}, samples=1)
 
 
 def test_measure_copies_what_is_donated():
-    step = mgx.jit(scaled, options="none", donate_argnums=0)
+    step = mgx.jit(scaled, executables="none", donate_argnums=0)
     one = jax.numpy.ones((64, 64))
     with pytest.warns(mgx.NotTunedWarning, match="measured as XLA compiles it: it is for cpu"):
         measured = mgx.measure(step, one, samples=2)

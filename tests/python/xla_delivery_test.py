@@ -52,10 +52,10 @@ def test_a_function_gets_its_executable(process):
     """Others compile as ever, also while the hook is installed."""
     found = process("""
 keep(one_more, hundred_more, a)
-step = mgx.jit(one_more, options="tuned")
+step = mgx.jit(one_more, executables="tuned")
 print(json.dumps([
     step(a).tolist(),
-    mgx.jit(one_more, options="tuned", strict=True)(a).tolist(),
+    mgx.jit(one_more, executables="tuned", strict=True)(a).tolist(),
     step.lower(a).compile()(a).tolist(),
     jax.jit(one_more)(a).tolist(),
     jax.jit(lambda a: one_more(a) * 3)(a).tolist(),
@@ -74,7 +74,7 @@ wide = jnp.zeros(3)
 versions = installed_versions()
 said = {}
 def refused(name, folder):
-    said[name] = plain(mgx.jit(one_more, options=folder), a)
+    said[name] = plain(mgx.jit(one_more, executables=folder), a)
 refused("none", "none")
 keep(one_more, hundred_more, a, folder="version", versions=versions | {"libtpu": "0.0.1"})
 refused("version", "version")
@@ -123,7 +123,7 @@ keep(one_more, hundred_more, a)
 more = 1
 def one_more(a):
     return a + more
-step = mgx.jit(one_more, options="tuned")
+step = mgx.jit(one_more, executables="tuned")
 results = [step(a).tolist()]
 picked = step.picked(a)
 results.append(picked(jnp.zeros(3)).tolist())
@@ -156,8 +156,8 @@ donating = jax.jit(twice, donate_argnums=0)
 other = jax.jit(lambda a: {"result": a * 200}, donate_argnums=0)
 keep(donating, other, a)
 results = []
-step = mgx.jit(one_more, options="tuned")
-double = mgx.jit(twice, options="tuned", donate_argnums=0)
+step = mgx.jit(one_more, executables="tuned")
+double = mgx.jit(twice, executables="tuned", donate_argnums=0)
 given = a + 1
 results += [double(given)["result"].tolist(), given.is_deleted()]
 thread = threading.Thread(target=lambda: results.append(step(a).tolist()))
@@ -175,7 +175,7 @@ def test_the_devices_are_those_of_the_call(process):
     found = process("""
 first, second = jax.devices()[:2]
 keep(one_more, hundred_more, a)
-step = mgx.jit(one_more, options="tuned")
+step = mgx.jit(one_more, executables="tuned")
 moved = step(jax.device_put(a, second))
 mesh = jax.sharding.Mesh([first, second], "x")
 rows = jax.NamedSharding(mesh, jax.P("x"))
@@ -183,7 +183,7 @@ split = jax.device_put(jnp.arange(4.0), rows)
 def total(a):
     return a.sum(), a
 keep(total, lambda a: (a.sum() * 100, a), split, folder="several")
-several = mgx.jit(total, options="several")
+several = mgx.jit(total, executables="several")
 whole, again = several(split)
 print(json.dumps([moved.tolist(), moved.devices() == {second}, float(whole), again.tolist(),
                   again.sharding.is_equivalent_to(rows, 1)]))""")
@@ -207,7 +207,7 @@ a = np.zeros(2, "float32")
 if not os.path.exists("tuned"):
     keep(one_more, hundred_more, a)
 before = len(hits)
-results = [mgx.jit(one_more, options="tuned")(a).tolist(), jax.jit(one_more)(a).tolist()]
+results = [mgx.jit(one_more, executables="tuned")(a).tolist(), jax.jit(one_more)(a).tolist()]
 print(json.dumps([*results, len(hits) - before, [it.taken for it in hook._offers.values()]]))
 """
     assert process(code, **cache) == [[100, 100], [1, 1], 0, [1]]
@@ -222,13 +222,13 @@ def test_the_first_run_is_verified_and_measured(process):
 donating = jax.jit(one_more, donate_argnums=0)
 keep(donating, jax.jit(hundred_more, donate_argnums=0), a, folder="wrong")
 keep(donating, donating, a, folder="right")
-wrong = mgx.verify(mgx.jit(one_more, options="wrong", donate_argnums=0), a)
-right = mgx.verify(donating, a, options="right")
-measured = mgx.measure(donating, a, options="right", samples=2)
+wrong = mgx.verify(mgx.jit(one_more, executables="wrong", donate_argnums=0), a)
+right = mgx.verify(donating, a, executables="right")
+measured = mgx.measure(donating, a, executables="right", samples=2)
 print(json.dumps([
     [[(it.passed, it.said) for it in one.checks[:4]] for one in (wrong, right)],
     str(wrong).splitlines()[0],
-    mgx.verify(donating, a, options="wrong", tolerance=99).checks[0].passed,
+    mgx.verify(donating, a, executables="wrong", tolerance=99).checks[0].passed,
     len(measured.tuned),
     sorted(offer.taken for offer in hook._offers.values()),
 ]))""")
@@ -242,7 +242,7 @@ print(json.dumps([
 def test_verifying_needs_an_executable():
     one = jax.numpy.ones(3)
     with pytest.raises(mg.InvalidInputError, match="verify: it is for cpu"):
-        mgx.verify(lambda a: a + 1, one, options="none")
+        mgx.verify(lambda a: a + 1, one, executables="none")
     with pytest.raises(mg.InvalidInputError, match="options: found None, allowed: a folder"):
         mgx.verify(lambda a: a + 1, one)
 
@@ -269,7 +269,7 @@ for count, title in ((1, "tpu_v5e"), (4, "tpu_v5e:2x2")):
     args = [jax.ShapeDtypeStruct((128, 128), "bfloat16", sharding=rows)] * 2
     text = mgx.lower(jax.jit(step, donate_argnums=1), *args)
     TunedFolder("tuned").keep(Key.of_module(text, title, installed_versions()), b"", {"cost_ps": 1})
-    tuned = mgx.jit(step, options="tuned", donate_argnums=1)
+    tuned = mgx.jit(step, executables="tuned", donate_argnums=1)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         compiled = tuned.lower(*args).compile()

@@ -108,7 +108,7 @@ def test_compiler_options_of_jit(compiler):
     with pytest.raises(mg.InvalidInputError, match=r"JAX can't lower it: .*compiler_options"):
         mgx.capture(lambda *args: optioned(*args), *LAYERS, compiler=compiler)
     with pytest.raises(mg.InvalidInputError, match="compiler_options: found some"):
-        mgx.jit(optioned, options="none")
+        mgx.jit(optioned, executables="none")
 
 
 def test_compiler_with_other_options(tmp_path):
@@ -192,7 +192,7 @@ def test_a_plan_is_carried_out_as_it_is(request, compiler, of, made):
 
 
 def test_executables_are_kept_for_jit(captured, compiler, tmp_path):
-    done = mgx.apply(captured, captured.xla_plan, compiler, options=tmp_path)
+    done = mgx.apply(captured, captured.xla_plan, compiler, executables=tmp_path)
     found = TunedFolder(tmp_path).find(Key.of(captured))
     assert found is not None and found.executable() == done.executable
     assert found.about["latency_ps"] == done.report.latency_ps

@@ -37,13 +37,15 @@ class Stop:
 
 
 @pytest.fixture(scope="module")
-def options(tmp_path_factory):
+def executables(tmp_path_factory):
     return tmp_path_factory.mktemp("tuned")
 
 
 @pytest.fixture(scope="module")
-def tuned(compiler, options) -> mgx.Tuned:
-    return mgx.tune(loop, *LOOP, seconds=100, compiler=compiler, options=options, tell=Stop(2))
+def tuned(compiler, executables) -> mgx.Tuned:
+    return mgx.tune(
+        loop, *LOOP, seconds=100, compiler=compiler, executables=executables, tell=Stop(2)
+    )
 
 
 def test_weights_of_a_loop_are_brought_in_once(tuned):
@@ -77,8 +79,8 @@ def test_the_best_is_what_the_compiler_has_priced(tuned):
     assert best.cost_ps == cost_ps(again) < cost_ps(tuned.xla)
 
 
-def test_it_is_kept_for_jit(tuned, options):
-    found = TunedFolder(options).find(Key.of(tuned.capture))
+def test_it_is_kept_for_jit(tuned, executables):
+    found = TunedFolder(executables).find(Key.of(tuned.capture))
     assert found.executable() == tuned.best.executable
     assert found.cost_ps == tuned.best.cost_ps
     assert found.about["speedup"] == tuned.speedup

@@ -13,6 +13,7 @@ from mallocgame._cli.folders import working_in
 from mallocgame._cli.levels import add_set
 from mallocgame._cli.rows import print_json
 from mallocgame._core import write_file
+from mallocgame._moved import FormerOption
 from mallocgame.errors import InvalidInputError
 from mallocgame.experiments import (
     Budget,
@@ -84,11 +85,18 @@ def register(commands: parser.Commands) -> None:
         "player that took more has no result",
     )
     command.add_argument(
-        "--stake",
+        "--min-headroom",
         type=parser.percent,
         default=0.0,
         metavar="PERCENT",
         help="only levels on which the best known plan is so much faster than greedy's (0)",
+    )
+    command.add_argument(
+        "--stake",
+        type=parser.percent,
+        dest="min_headroom",
+        action=FormerOption,
+        now="--min-headroom",
     )
     parser.add_workers(command, 1, "players that work side by side, each on a core of its own (1)")
     command.add_argument(
@@ -137,12 +145,12 @@ def _benchmark(options: argparse.Namespace) -> int:
     chosen = [
         level
         for level in levels(options.split, options.levels)
-        if options.stake <= 0 or level.gain >= 1 + options.stake / 100
+        if options.min_headroom <= 0 or level.gain >= 1 + options.min_headroom / 100
     ]
     if not chosen:
         raise InvalidInputError(
             f"{options.levels}: found no level in the split {options.split}"
-            + (f" with {options.stake:g} % at stake" if options.stake > 0 else "")
+            + (f" with {options.min_headroom:g} % of headroom" if options.min_headroom > 0 else "")
         )
     with contextlib.ExitStack() as stack:
         output = options.output or stack.enter_context(tempfile.TemporaryDirectory())

@@ -8,6 +8,7 @@ import os
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import assumed_sentences
 from mallocgame._core import Plan, Program, Report
+from mallocgame._moved import FormerOption
 from mallocgame.calibration import error_sentence
 from mallocgame.errors import InvalidInputError
 from mallocgame.experiments.plan_rows import Reference, Row, assumed_row, plan_row, reference
@@ -65,12 +66,9 @@ def add_time(command: argparse.ArgumentParser, seconds: float, text: str) -> Non
 def add_folder(command: argparse.ArgumentParser) -> None:
     """Adds where tuned programs are written."""
     command.add_argument(
-        "-o",
-        "--output",
-        "--options",
-        metavar="FOLDER",
-        help="of tuned programs, for mallocgame.xla.jit",
+        "-o", "--output", metavar="FOLDER", help="of executables, which mallocgame.xla.jit loads"
     )
+    command.add_argument("--options", dest="output", action=FormerOption, now="--output")
 
 
 def add_limits(command: argparse.ArgumentParser) -> None:

@@ -18,12 +18,13 @@ from mallocgame._cli.xla_shared import (
     open_compiler,
     print_latencies,
 )
+from mallocgame._moved import FormerOption
 from mallocgame.errors import InvalidInputError
 from mallocgame.experiments.plan_rows import Row
 from mallocgame.xla.captures import is_capture
 from mallocgame.xla.dumps import TunedModule, tune_dumps
 from mallocgame.xla.phases import StageClock
-from mallocgame.xla.plan_search import BOTH, PRICES
+from mallocgame.xla.plan_search import ACCEPT, BOTH
 from mallocgame.xla.tuning import CAPTURING, Tuned, last_moment, tune_capture
 
 
@@ -45,11 +46,14 @@ def register(actions: parser.Commands) -> None:
     add_folder(command)
     add_compiler(command)
     command.add_argument(
-        "--prices",
-        choices=PRICES,
+        "--accept",
+        choices=ACCEPT,
         default=BOTH,
-        help="by which a plan has to be faster: the compiler's and calibrated ones, or the "
+        help="prices at which a plan has to be faster: the compiler's and calibrated ones, or the "
         "compiler's alone (both)",
+    )
+    command.add_argument(
+        "--prices", choices=ACCEPT, dest="accept", action=FormerOption, now="--accept"
     )
     parser.add_workers(
         command,
@@ -85,7 +89,7 @@ def _tune(options: argparse.Namespace) -> int:
             tell,
             options.output,
             options.jobs,
-            options.prices,
+            options.accept,
             options.order,
         )
         stage_seconds = tell.seconds()

@@ -5,8 +5,8 @@ libtpu (the extra `xla`) and no TPU. All latencies are the compiler's static est
 simulated copies, not measurements on a chip.
 
     import mallocgame.xla as mgx
-    mgx.tune(function, *shapes, target="tpu_v5e", seconds=600, options="tuned")
-    faster = mgx.jit(function, options="tuned")  # in place of jax.jit(function)
+    mgx.tune(function, *shapes, target="tpu_v5e", seconds=600, executables="tuned")
+    faster = mgx.jit(function, executables="tuned")  # in place of jax.jit(function)
 """
 
 from mallocgame._moved import moved

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from mallocgame._core import simulate
 from mallocgame._jobs import HERE, run_jobs, workers_of
+from mallocgame._moved import renamed
 from mallocgame.errors import InvalidInputError, MallocGameError, MissingFileError
 from mallocgame.xla.captures import Capture, capture_module, shared
 from mallocgame.xla.compiler import Compiler
@@ -64,9 +65,10 @@ class _Task:
 Report = Callable[[TunedModule], object]  # a function that is told of each program at once
 
 
+@renamed(options="executables")
 def tune_dumps(
     folder: str | os.PathLike[str],
-    options: str | os.PathLike[str],
+    executables: str | os.PathLike[str],
     target: str = "tpu_v4i",
     fast_mib: int | None = None,
     preloads: int | None = None,
@@ -81,7 +83,7 @@ def tune_dumps(
     """Tunes the programs that XLA dumped in a run, those that take longest first.
 
     Each gets its share of the seconds, by the estimated latency of a call. What is found is kept in
-    the folder `options`, where jit() finds it. A program that is there for the same chip and
+    the folder `executables`, where jit() finds it. A program that is there for the same chip and
     versions is left out, so the same call again goes on from where it was interrupted.
 
     folder: of XLA_FLAGS='--xla_dump_to=FOLDER'.
@@ -106,10 +108,10 @@ def tune_dumps(
     with workers_of(jobs, ray, here=True) as workers, shared(compiler, chip) as ask:
         modules = list(_modules(pathlib.Path(folder), ask, tell, done))
         modules.sort(key=lambda module: (-module.latency_ps, module.name))
-        kept = TunedFolder(options)
+        kept = TunedFolder(executables)
         tasks = _tasks(modules, seconds, kept, workers == HERE, done)
         if workers == HERE:
-            tuned = functools.partial(_tune, ask, seed, tell, options, None)
+            tuned = functools.partial(_tune, ask, seed, tell, executables, None)
             for _, result in run_jobs(tuned, tasks, HERE):
                 done(result)
                 if result.interrupted:
@@ -124,7 +126,7 @@ def tune_dumps(
                     for task, result in finished:
                         left.remove(task)
                         if result.tuned is not None and result.tuned.best is not None:
-                            keep(options, result.tuned.capture, result.tuned.best)
+                            keep(executables, result.tuned.capture, result.tuned.best)
                         done(result)
                         tell(f"{result.name} is tuned")
                 except KeyboardInterrupt:
@@ -165,18 +167,18 @@ def _tune(
     compiler: Compiler,
     seed: int,
     tell: Tell,
-    options: str | os.PathLike[str] | None,
+    executables: str | os.PathLike[str] | None,
     jobs: int | None,
     task: _Task,
 ) -> TunedModule:
-    """Tunes a program; what is found is kept in the folder `options`, if there is one."""
+    """Tunes a program; what is found is kept in the folder `executables`, if there is one."""
     module = task.module
     tell(f"{module.name}: {task.seconds:.0f} s")
     begin = time.monotonic()
     try:
         captured = capture_module(module.text, compiler.target, _title(module.name), compiler)
         left = max(0.0, task.seconds - (time.monotonic() - begin))
-        tuned = tune_capture(captured, left, seed, compiler, tell, options, jobs)
+        tuned = tune_capture(captured, left, seed, compiler, tell, executables, jobs)
     except MallocGameError as error:
         return _not_tuned(module, str(error))
     except KeyboardInterrupt:

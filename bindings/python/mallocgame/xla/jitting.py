@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
+from mallocgame._moved import renamed
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.xla import hook
 from mallocgame.xla.compiler import installed_versions, missing_extra
@@ -32,29 +33,30 @@ class NotTunedWarning(UserWarning):
     """
 
 
+@renamed(options="executables")
 def jit(
     function: Callable[..., Any] | None = None,
     /,
     *,
-    options: str | os.PathLike[str],
+    executables: str | os.PathLike[str],
     strict: bool = False,
     **settings: Any,
 ) -> Any:
     """Returns what jax.jit() returns, but with executables that tune() has made before.
 
-    options: the folder that tune(options=...) or `mallocgame xla tune -o ...` has written. For each
-    kind of arguments that executable is taken which was made of the very same program, for the same
-    chip and versions of jax, jaxlib and libtpu. Else a NotTunedWarning says once why there is
-    none, and XLA compiles by itself, as on a machine without a TPU.
+    executables: the folder that tune(executables=...) or `mallocgame xla tune -o ...` has written.
+    For each kind of arguments jit() takes the executable of the very same program, for the same
+    chip and versions of jax, jaxlib and libtpu. Without one, a NotTunedWarning says once why, and
+    XLA compiles as usual, as on a machine without a TPU.
     strict: whether that warning is raised, at each call, and nothing is compiled or run.
     settings: as of jax.jit (static_argnums, donate_argnums, in_shardings ...).
 
-    It can be a decorator: @mgx.jit(options="tuned"). Inside other transformations of JAX the
-    function is a part of a larger program, whose own options count, and `strict` says nothing.
+    It can be a decorator: @mgx.jit(executables="tuned"). Inside other transformations of JAX the
+    function is a part of a larger program, whose own executables count, and `strict` says nothing.
     """
     if function is None:
-        return functools.partial(jit, options=options, strict=strict, **settings)
-    return Jitted(function, TunedFolder(options), settings, strict)
+        return functools.partial(jit, executables=executables, strict=strict, **settings)
+    return Jitted(function, TunedFolder(executables), settings, strict)
 
 
 class Jitted:

@@ -51,7 +51,8 @@ class Measured:
 def measure(
     function: Callable[..., Any],
     *args: Any,
-    options: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    executables: str | os.PathLike[str] | None = None,
+    options: Mapping[str, str] | None = None,
     samples: int = 30,
     points: str | os.PathLike[str] | None = None,
     **kwargs: Any,
@@ -64,19 +65,25 @@ def measure(
 
     function: a function, or one that jax.jit or jit() has wrapped, without static arguments.
     args, kwargs: of the call; arrays.
-    options: a folder of tuned executables, or compiler options by name. None: the folder of jit().
+    executables: a folder of tuned executables. None: the folder of jit().
+    options: compiler options by name, which are timed in place of an executable.
     samples: of each; 2 and more.
     points: a folder that gets the time as XLA compiles it, with the program (write_point).
     benchmarks/measured/predict.py compares such points with prices.
 
-    InvalidInputError: there are fewer samples, no options are said, or a point is asked for of a
-    device whose instructions have no prices.
+    InvalidInputError: there are fewer samples, nothing to time is given, or a point is asked for
+    of a device whose instructions have no prices.
     """
     try:
         import jax
         from scipy import stats  # which JAX needs too
     except ModuleNotFoundError as error:
         raise missing_extra(error.name or "jax") from None
+    given: Any = options
+    if isinstance(given, str | os.PathLike):  # its former name, for one release
+        text = "measure: a folder is given as executables now, not as options"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        executables, options = given, None
     if samples < 2:
         raise InvalidInputError(f"samples: found {samples}, allowed: 2 and above")
     target = None if points is None else find_target(_arguments_devices(args, kwargs))
@@ -84,10 +91,10 @@ def measure(
     jitted = untuned if hasattr(untuned, "lower") else jax.jit(untuned)
     lowered: Any = jitted.lower(*args, **kwargs)
     default = lowered.compile()
-    if isinstance(options, Mapping):
+    if options is not None:
         tuned = lowered.compile(dict(options)) if options else default
     else:
-        tuned = _tuned(function, options, lowered, args, kwargs) or default
+        tuned = _tuned(function, executables, lowered, args, kwargs) or default
     ways = [_Timed(compiled, lowered.args_info, args, kwargs) for compiled in (default, tuned)]
     calls = max(way.warm_up() for way in ways)
     seconds: tuple[list[float], list[float]] = ([], [])
@@ -209,7 +216,7 @@ def _tuned(
 ) -> Any:
     """Returns the executable in a folder. None: it warns that none can be taken, and why."""
     if folder is None and not isinstance(function, Jitted):
-        raise InvalidInputError("options: found None, allowed: a folder, or options by name")
+        raise InvalidInputError("executables: found None, allowed: a folder")
     where = function.folder if folder is None else TunedFolder(folder)
     offer, why_not = find_offer(function, where, args, kwargs)
     try:

@@ -19,7 +19,7 @@ from mallocgame.xla.emitting import Emitter, PlanRefusedError, Tell, Written
 from mallocgame.xla.mending import at_fault, ends_at, mended
 from mallocgame.xla.phases import Stages
 
-BOTH, COMPILER = PRICES = ("both", "compiler")  # by which a plan has to be faster
+BOTH, COMPILER = ACCEPT = ("both", "compiler")  # prices at which a plan has to be faster
 
 _SOLVER = "portfolio"
 _FIRST_SECONDS, _MOST_SECONDS = 1.0, 20.0  # for one plan

@@ -8,6 +8,7 @@ from typing import Any
 
 from mallocgame import _arguments
 from mallocgame._core import Plan, Report, simulate
+from mallocgame._moved import renamed
 from mallocgame.bounds.bound import bound
 from mallocgame.calibration import calibrated_if_possible
 from mallocgame.errors import InvalidInputError
@@ -24,7 +25,7 @@ from mallocgame.xla.compiler_errors import CompilerDeadlineError
 from mallocgame.xla.emitting import Emitter, Order, Tell, Written, quiet
 from mallocgame.xla.lowering import compiler_options
 from mallocgame.xla.phases import Stages
-from mallocgame.xla.plan_search import BOTH, PRICES, PlanSearch
+from mallocgame.xla.plan_search import ACCEPT, BOTH, PlanSearch
 from mallocgame.xla.targets import find_target
 from mallocgame.xla.tuned_folders import Key, TunedFolder
 
@@ -96,12 +97,13 @@ class Tuned:
         return claimed_part(self.xla)
 
 
+@renamed(options="executables")
 def apply(
     capture: Capture,
     plan: Plan,
     compiler: Compiler | None = None,
     tell: Tell = quiet,
-    options: str | os.PathLike[str] | None = None,
+    executables: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     order: Order | None = None,
 ) -> Written:
@@ -109,7 +111,7 @@ def apply(
 
     order: the plan is of `capture.program.reordered(order)`, and the compiler gets that order too.
 
-    options: a folder in which jit() finds the program. jobs: as for tune().
+    executables: a folder in which jit() finds the program. jobs: as for tune().
 
     InvalidInputError: the plan is of another program. PlanRefusedError: it can't be carried out.
     CompilerError: the compiler ended or took too long.
@@ -122,11 +124,12 @@ def apply(
         )
     with shared(compiler, capture.target) as ask, Emitter(capture, ask, jobs, tell) as emitter:
         linked = emitter.link(emitter.write(plan, order=order))
-    if options is not None:
-        keep(options, capture, linked)
+    if executables is not None:
+        keep(executables, capture, linked)
     return linked
 
 
+@renamed(options="executables", prices="accept")
 def tune(
     function: Callable[..., Any],
     *args: Any,
@@ -138,9 +141,9 @@ def tune(
     compiler: Compiler | None = None,
     tell: Tell = quiet,
     preloads: int | None = None,
-    options: str | os.PathLike[str] | None = None,
+    executables: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
-    prices: str = BOTH,
+    accept: str = BOTH,
     order: bool = False,
 ) -> Tuned:
     """Finds where the arrays of a JAX function lie best, and has XLA:TPU make the program of it.
@@ -152,9 +155,9 @@ def tune(
     seconds: of wall time, the capture included. What the compiler is at by then has a quarter of it
     more, at least 10 s. If that isn't enough for the two schedules of the capture, it is a
     CompilerDeadlineError, and what the compiler has answered is kept.
-    options: a folder in which jit() finds the program.
+    executables: a folder in which jit() finds the program.
     jobs: how many compilers price instructions side by side; None is one for each processor.
-    prices: "both", or "compiler": calibrated ones don't matter.
+    accept: the prices at which a plan may not be slower than XLA's: "both", or "compiler".
     order: whether the order of instructions is decided too (docs/schedule.md); else it is XLA's.
     It takes no more main memory than XLA's order does with nothing in fast memory.
 
@@ -175,7 +178,7 @@ def tune(
             tell=tell,
         )
         left = max(0.0, seconds - (time.monotonic() - begin))
-        return tune_capture(captured, left, seed, ask, tell, options, jobs, prices, order)
+        return tune_capture(captured, left, seed, ask, tell, executables, jobs, accept, order)
 
 
 def last_moment(begin: float, seconds: float) -> float:
@@ -183,20 +186,21 @@ def last_moment(begin: float, seconds: float) -> float:
     return begin + seconds + max(_LEAST_GRACE, _GRACE * seconds)
 
 
+@renamed(options="executables", prices="accept")
 def tune_capture(
     capture: Capture,
     seconds: float = 60.0,
     seed: int = 0,
     compiler: Compiler | None = None,
     tell: Tell = quiet,
-    options: str | os.PathLike[str] | None = None,
+    executables: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
-    prices: str = BOTH,
+    accept: str = BOTH,
     order: bool = False,
 ) -> Tuned:
     """Tunes a program that is captured already, as tune() does."""
     begin = time.monotonic()
-    by_both = _arguments.one_of("prices", prices, PRICES) == BOTH
+    by_both = _arguments.one_of("accept", accept, ACCEPT) == BOTH
     stages = Stages(tell, 3)
     with shared(compiler, capture.target) as ask, Emitter(capture, ask, jobs, stages) as emitter:
         search = PlanSearch(emitter, seed, tell, stages, by_both, order)
@@ -211,8 +215,8 @@ def tune_capture(
         best = search.best_at_known_prices()
         xla_main_bytes = emitter.main_bytes()
         main_bytes = xla_main_bytes if best is None else emitter.main_bytes(best)
-    if best is not None and options is not None:
-        keep(options, capture, best)
+    if best is not None and executables is not None:
+        keep(executables, capture, best)
     return Tuned(
         emitter.capture,
         emitter.xla,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mallocgame._moved import renamed
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import missing_extra
 from mallocgame.xla.jitting import Jitted, find_offer, take
@@ -42,10 +43,11 @@ class Verified:
         )
 
 
+@renamed(options="executables")
 def verify(
     function: Callable[..., Any],
     *args: Any,
-    options: str | os.PathLike[str] | None = None,
+    executables: str | os.PathLike[str] | None = None,
     tolerance: float = 0.0,
     **kwargs: Any,
 ) -> Verified:
@@ -53,7 +55,7 @@ def verify(
 
     function: a function, or one that jax.jit or jit() has wrapped, without static arguments.
     args, kwargs: of the call; arrays. Those that are donated are copied before.
-    options: a folder of tuned executables. None: the folder of jit().
+    executables: a folder of tuned executables. None: the folder of jit().
     tolerance: how far a number may be from XLA's, as a part of the largest one in its array.
 
     InvalidInputError: no executable is for this call, or it can't be taken.
@@ -62,10 +64,10 @@ def verify(
         import jax
     except ModuleNotFoundError as error:
         raise missing_extra(error.name or "jax") from None
-    if options is None and not isinstance(function, Jitted):
-        raise InvalidInputError("options: found None, allowed: a folder")
-    folder = function.folder if isinstance(function, Jitted) and options is None else None
-    folder = TunedFolder(options or "") if folder is None else folder
+    if executables is None and not isinstance(function, Jitted):
+        raise InvalidInputError("executables: found None, allowed: a folder")
+    folder = function.folder if isinstance(function, Jitted) and executables is None else None
+    folder = TunedFolder(executables or "") if folder is None else folder
     offer, why_not = find_offer(function, folder, args, kwargs)
     if offer is None:
         raise InvalidInputError(f"verify: {why_not}")

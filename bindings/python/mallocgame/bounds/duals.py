@@ -10,7 +10,9 @@ from mallocgame.bounds.lagrangian import climb
 from mallocgame.errors import InvalidInputError
 
 
-def prices(program: Program, hardware: Hardware | None = None, seconds: float = 60.0) -> Prices:
+def shadow_prices(
+    program: Program, hardware: Hardware | None = None, seconds: float = 60.0
+) -> Prices:
     """Finds out what fast memory and the copy channel are worth at each tick.
 
     They are the dual values of the linear programme behind the bound `lp`: with one more byte of
@@ -24,9 +26,9 @@ def prices(program: Program, hardware: Hardware | None = None, seconds: float = 
     """
     _arguments.instance("program", program, Program)
     if not seconds >= 0:
-        raise InvalidInputError(f"prices: seconds must be >= 0, found {seconds}")
+        raise InvalidInputError(f"shadow_prices: seconds must be >= 0, found {seconds}")
     hardware = program.hardware if hardware is None else hardware
-    check_solver("prices")
+    check_solver("shadow_prices")
     risen, end = None, math.inf
     if seconds:
         end = time.monotonic() + seconds
@@ -35,7 +37,7 @@ def prices(program: Program, hardware: Hardware | None = None, seconds: float = 
         risen = climb(program, hardware, share * seconds, hardware.fast_bytes // 4096).prices
         if not solves:
             return risen
-    relaxation = relaxation_of(program, hardware, "prices")
+    relaxation = relaxation_of(program, hardware, "shadow_prices")
     solved = relaxation.lp.solve(max(1e-3, end - time.monotonic()))
     if risen is not None and not solved.optimal:
         return risen

@@ -2,7 +2,7 @@
 
 It plays several games of a level, and learns to decide as in those that are faster than their mean.
 
-    python examples/improve_levels.py FOLDER POLICY [--seed 0] [--split validation] [--rounds 120]
+    python examples/finetune_levels.py FOLDER POLICY [--seed 0] [--split validation] [--rounds 120]
 
 POLICY is the policy.pt of clone_levels.py. Its demonstrations are imitated on beside.
 """
@@ -71,7 +71,7 @@ def play_and_tell(
     )
 
 
-def improve(
+def finetune(
     policy: torch.nn.Module,
     data: list[np.ndarray],
     seed: int,
@@ -134,5 +134,5 @@ if __name__ == "__main__":
     torch.manual_seed(options.seed)
     data = list(np.load(options.demonstrations).values())
     given = load_policy(options.policy)
-    policy = improve(given, data, options.seed, options.rounds)
+    policy = finetune(given, data, options.seed, options.rounds)
     write_plans(policy, options.folder, options.split or ["validation"])
