@@ -338,29 +338,36 @@ def python_names() -> str:
 
 
 def programs() -> str:
-    """The bundled programs, one a row, with what XLA's own plan leaves by the tightest bound."""
+    """The models of the bundled programs, with what XLA's own plan leaves on each chip."""
     known = json.loads((PROGRAMS / "manifest.json").read_text(encoding="utf-8"))["programs"]
     with SUITES.open(encoding="utf-8") as file:
         left = {row["program"]: row["XLA over milp"] for row in csv.DictReader(file)}
     contended = set(suite("contended"))
-    rows = []
+    models: dict[str, list[str]] = {}
     for name, one in known.items():
-        program = mallocgame.load_program(name)
-        assert program.xla_plan is not None
-        report = mallocgame.simulate(program, program.xla_plan)
+        models.setdefault(one["model"], []).append(name)
+    rows = []
+    for model, names in models.items():
+        chips = [
+            f"`{name.removeprefix(f'{model}.')}` {left[name]}" + "*" * (name in contended)
+            for name in names
+        ]
         rows.append(
             (
-                f"`{name}`",
-                one["suite"] + (", contended" if name in contended else ""),
-                f"{one['accesses']:,}",
-                len(program.loops),
-                f"{report.all_main_ps / 1e6:,.1f}",
-                f"{report.latency_ps / 1e6:,.1f}",
-                left[name],
+                f"`{model}`",
+                ", ".join(dict.fromkeys(known[name]["suite"] for name in names)),
+                _range(known[name]["accesses"] for name in names),
+                _range(len(mallocgame.load_program(name).loops) for name in names),
+                "; ".join(chips),
             )
         )
-    head = ("program", "suite", "accesses", "loops", "HBM only, µs", "XLA's plan, µs", "XLA leaves")
-    return table([head, *rows], right=range(2, 7))
+    head = ("model", "suites", "accesses", "loops", "chips, and what XLA leaves there")
+    return table([head, *rows], right=(2, 3))
+
+
+def _range(numbers: Iterable[int]) -> str:
+    found = sorted(numbers)
+    return f"{found[0]:,}" if found[0] == found[-1] else f"{found[0]:,} to {found[-1]:,}"
 
 
 MADE = {
