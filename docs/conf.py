@@ -71,7 +71,6 @@ SECTIONS = {
         "tpu-method",
         "both-prices",
         "schedule",
-        "styles",
         "mcts",
         "muzero-method",
         "egrl-method",

@@ -41,7 +41,6 @@ NEEDS = {
     "placement.md": ("gymnasium", "highspy"),
     "ppo.md": ("gymnasium", "sb3_contrib"),
     "settings.md": ("torch",),
-    "styles.md": ("rliable",),
     "tpu.md": ("jax", "libtpu"),
 }
 

@@ -1,5 +1,5 @@
 // The games of the solver `styles`: the priority game is played by a few dozen priority rules, and
-// the best of these games are packed anew. docs/styles.md.
+// the best of these games are packed anew. docs/solvers.md.
 #ifndef MALLOCGAME_SOLVERS_STYLES_STYLES_H_
 #define MALLOCGAME_SOLVERS_STYLES_STYLES_H_
 
