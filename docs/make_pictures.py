@@ -140,7 +140,7 @@ def diagram(
                 text,
                 ha="center" if flat else "left",
                 va="bottom" if flat else "center",
-                fontsize="small",
+                fontsize="medium",
             )
         figure.savefig(path, dpi=100)
 
@@ -171,15 +171,15 @@ def memories_picture(path: pathlib.Path) -> None:
     slow, fast = list(style.KINDS.values())[:2]
     channel = "channel:\nthe copies,\none by one"
     main = f"main memory (HBM)\n32 GB\n{hardware.main_bytes_per_second / 1e9:,.0f} GB/s"
-    small = f"fast memory (VMEM)\n{hardware.fast_bytes / 2**20:,.0f} MiB"
+    small = f"fast memory (VMEM)\n{hardware.fast_bytes / 2**20:,.0f} MiB granted"
     diagram(
         path,
-        (8, 2.2),
+        (8, 2.6),
         {
-            main: (0.1, 0.2, 1.9, 1.8, slow),
-            channel: (2.9, 1.2, 1.0, 0.8, style.PANEL),
-            small: (4.8, 1.2, 1.5, 0.8, fast),
-            "instruction": (6.9, 0.2, 1.0, 1.25, style.GRID),
+            main: (0.1, 0.2, 1.9, 2.2, slow),
+            channel: (2.9, 1.65, 1.0, 0.8, style.PANEL),
+            small: (4.6, 1.65, 1.7, 0.8, fast),
+            "instruction": (6.9, 0.2, 1.0, 1.9, style.GRID),
         },
         [
             (main, channel, "prefetch"),
@@ -187,7 +187,9 @@ def memories_picture(path: pathlib.Path) -> None:
             (channel, small, ""),
             (small, channel, ""),
             (small, "instruction", ""),
-            (main, "instruction", "served from main memory, at its bandwidth"),
+            (main, "instruction", "reads from main memory, at its bandwidth"),
+            ("instruction", main, "results"),
+            ("instruction", small, ""),
         ],
         gap=0.2,
     )
@@ -198,14 +200,16 @@ def loop_picture(path: pathlib.Path) -> None:
     slow, fast = list(style.KINDS.values())[:2]
     diagram(
         path,
-        (7.2, 1.9),
+        (7.2, 2.9),
         {
-            "program,\nhardware": (0.1, 0.5, 1.1, 0.9, style.GRID),
-            "environment": (2.1, 0.3, 1.4, 1.3, slow),
-            "policy": (5.7, 0.3, 1.4, 1.3, fast),
+            "program,\nhardware": (0.1, 1.6, 1.1, 0.9, style.GRID),
+            "environment": (2.1, 1.4, 1.4, 1.3, slow),
+            "policy": (5.7, 1.4, 1.4, 1.3, fast),
+            "plan and latency": (1.9, 0.1, 1.8, 0.6, style.GRID),
         },
         [
-            ("program,\nhardware", "environment", ""),
+            ("program,\nhardware", "environment", "reset"),
+            ("environment", "plan and latency", "at the end"),
             ("environment", "policy", "observation, mask, reward"),
             ("policy", "environment", "action"),
         ],
@@ -218,22 +222,26 @@ def tune_picture(path: pathlib.Path) -> None:
     theirs, ours = list(style.KINDS.values())[:2]
     diagram(
         path,
-        (7.2, 3.2),
+        (9.4, 3.2),
         {
-            "phase 1\nof libtpu": (0.1, 2.3, 1.2, 0.7, theirs),
-            "program\nand prices": (2.8, 2.3, 1.3, 0.7, style.GRID),
-            "search": (5.6, 2.3, 1.2, 0.7, ours),
-            "write and check": (5.3, 0.3, 1.8, 0.7, ours),
-            "phases 2a, 2b\nof libtpu": (2.7, 0.3, 1.5, 0.7, theirs),
-            "phase 3\nof libtpu": (0.1, 0.3, 1.2, 0.7, theirs),
+            "JAX function": (0.1, 2.3, 1.2, 0.7, style.GRID),
+            "phase 1\nof libtpu": (2.1, 2.3, 1.2, 0.7, theirs),
+            "program\nand prices": (4.9, 2.3, 1.3, 0.7, style.GRID),
+            "search": (7.8, 2.3, 1.2, 0.7, ours),
+            "write and check": (7.5, 0.3, 1.8, 0.7, ours),
+            "phases 2a, 2b\nof libtpu": (4.8, 0.3, 1.5, 0.7, theirs),
+            "phase 3\nof libtpu": (2.1, 0.3, 1.2, 0.7, theirs),
+            "executable": (0.1, 0.3, 1.2, 0.7, style.GRID),
         },
         [
+            ("JAX function", "phase 1\nof libtpu", ""),
             ("phase 1\nof libtpu", "program\nand prices", "module, assignment"),
             ("program\nand prices", "search", "game"),
             ("search", "write and check", "plan"),
-            ("write and check", "phases 2a, 2b\nof libtpu", "placed module"),
+            ("write and check", "phases 2a, 2b\nof libtpu", "module"),
             ("phases 2a, 2b\nof libtpu", "program\nand prices", "new prices"),
             ("phases 2a, 2b\nof libtpu", "phase 3\nof libtpu", "code"),
+            ("phase 3\nof libtpu", "executable", ""),
         ],
     )
 
@@ -290,7 +298,8 @@ def actions_picture(path: pathlib.Path) -> None:
             figure.subplots(1, 4, sharey=True), NAMES.items(), strict=True
         ):
             state.apply(action)
-            draw_plan(axes, program, state.plan(), range(44, 55), buffer)
+            draw_plan(axes, program, state.plan(), range(40, 55), buffer)
+            axes.set_xticks(range(40, 55, 4))
             read = axes.axvspan(tick, tick + 1, color=style.LINE, zorder=1, label="the read")
             axes.set_title(f"{name}: saves {state.last_saved_ps / 1e6:.2f} µs", fontsize="medium")
             axes.set_xlabel("tick")
@@ -336,13 +345,16 @@ def modes_picture(path: pathlib.Path) -> None:
                 [-0.8] * len(ticks),
                 "^",
                 color=style.TEXT,
-                label="accesses of the run to decide",
+                label="accesses of the segment to decide",
             )
             runs = [run for run in state.asked_about() if is_run_of(program, run, buffer)]
             for first, last in runs:  # two after a Split
                 begin, end = (program.accesses["tick"][access] for access in (first, last))
                 (part,) = axes.plot(
-                    [begin - 2, end + 2], [-0.35] * 2, color=style.TEXT, label="runs after a Split"
+                    [begin - 2, end + 2],
+                    [-0.35] * 2,
+                    color=style.TEXT,
+                    label="segments after a Split",
                 )
             axes.set_title(f"{name}: saves {state.last_saved_ps / 1e6:.1f} µs", fontsize="medium")
             axes.set_xlabel("tick")
@@ -396,7 +408,9 @@ def priority_game_picture(path: pathlib.Path) -> None:
             for action in actions[state.num_decisions : until]:
                 state.apply(int(action))
             draw_pieces(axes, state)
-            axes.set_title(f"{until} decisions: {state.latency_ps / 1e6:,.0f} µs")
+            axes.set_title(
+                f"{until} decisions: {state.latency_ps / 1e6:,.0f} µs in all", fontsize="medium"
+            )
             axes.set_xlabel("tick")
         figure.axes[0].set_ylabel("address, MiB")
         kinds_legend(figure, kinds=("prefetched", "only in fast memory"))
@@ -413,8 +427,9 @@ def game_film(path: pathlib.Path) -> None:
     for action in result.actions:
         state.apply(int(action))
         frames.append(film_frame(state, xla_ps))
-    durations = [120] * (len(frames) - 1) + [3000]
-    first, *rest = frames
+    # Stills show the first frame, so it is the end of the game.
+    first, *rest = [frames[-1], *frames]
+    durations = [1500] + [120] * (len(frames) - 1) + [3000]
     first.save(path, save_all=True, append_images=rest, duration=durations, loop=0, optimize=True)
 
 
@@ -425,7 +440,7 @@ def film_frame(state: mg.State, xla_ps: int) -> Image.Image:
         canvas = FigureCanvasAgg(figure)
         axes = figure.subplots()
         draw_pieces(axes, state)
-        axes.set_xlabel("instruction")
+        axes.set_xlabel("time, as instructions in their order")
         axes.set_ylabel("fast memory, MiB")
         axes.set_title(
             f"{state.num_decisions:3} decisions: {state.latency_ps / 1e6:.0f} µs"
@@ -492,7 +507,7 @@ def curves_picture(path: pathlib.Path) -> None:
         of_level = curves.setdefault((row["learner"], row["level"]), {})
         of_level.setdefault(int(row["steps_epochs_or_rounds"]), []).append(float(row["score"]))
     with matplotlib.rc_context(style.matplotlib_style()):
-        figure = Figure(figsize=(10, 3.3), layout="constrained")
+        figure = Figure(figsize=(10, 3.8), layout="constrained")
         left, middle, right = figure.subplots(1, 3)
 
         def draw(axes, name: str, learner: str, level: str) -> None:
@@ -504,6 +519,8 @@ def curves_picture(path: pathlib.Path) -> None:
                 greedy = curves["greedy", level][0][0]
                 axes.axhline(greedy, linestyle=":", color=line.get_color())
 
+        # Fine-tuning starts from the cloned policy.
+        curves["fine-tuned", "all"][0] = curves["cloning", "all"][max(curves["cloning", "all"])]
         for level in sorted(level for learner, level in curves if learner == "PPO"):
             draw(left, level, "PPO", level)
         left.set(title="PPO on one level", xlabel="steps", ylabel="score", ylim=(-1, 1.1))
@@ -512,7 +529,7 @@ def curves_picture(path: pathlib.Path) -> None:
             axes.axhline(curves["greedy", "all"][0][0], linestyle=":", label="greedy")
             axes.set(title=learner.capitalize(), xlabel=of, ylim=(0.4, 1))
         for axes in (left, middle, right):
-            axes.legend(fontsize="small", loc="lower right")
+            axes.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.2))
         figure.savefig(path)
 
 

@@ -349,7 +349,7 @@ def programs() -> str:
     rows = []
     for model, names in models.items():
         chips = [
-            f"`{name.removeprefix(f'{model}.')}` {left[name]}" + "*" * (name in contended)
+            f"`{name.removeprefix(f'{model}.')}` {left[name]}" + r"\*" * (name in contended)
             for name in names
         ]
         rows.append(

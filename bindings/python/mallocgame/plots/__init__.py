@@ -51,7 +51,8 @@ def save_comparison(
             ]
             axes.scatter(
                 [row["latency_ps"] / row["bound_ps"] for row in shown],
-                [programs.index(row["program"]) for row in shown],
+                # Each solver has a height of its own, so that no mark hides another.
+                [programs.index(row["program"]) + _offset(index, solvers) for row in shown],
                 marker=style.MARKERS[index % len(style.MARKERS)],
                 color=style.CYCLE[index % len(style.CYCLE)],
                 label=solver,
@@ -64,6 +65,10 @@ def save_comparison(
         axes.set_title("Latency above a proven bound")
         figure.legend(loc="outside lower center", ncols=min(6, max(1, len(solvers))))
         _save(figure, path)
+
+
+def _offset(index: int, solvers: Sequence[str]) -> float:
+    return 0.4 * ((index + 0.5) / len(solvers) - 0.5)
 
 
 def save_curves(
@@ -280,8 +285,8 @@ def save_gaps(path: str | os.PathLike[str], gaps: Mapping[str, Sequence[float]])
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.set_xlim(0, None)
         axes.set_ylim(0, 100)
-        axes.set_xlabel("gap of XLA's own plan to the bound, at most, %")
-        axes.set_ylabel("programs, %")
+        axes.set_xlabel("XLA's plan above the bound by at most, % (linear below 1)")
+        axes.set_ylabel("share of the programs, %")
         figure.legend(loc="outside lower center", ncols=max(1, len(gaps)))
         _save(figure, path)
 
