@@ -1,9 +1,10 @@
 """Pages say what they promise: a page of results says command, date and machine, and files that a
-page names are there. No page has a limit of length.
+page names are there. No page has a limit of length; all of them together have one.
 """
 
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -15,6 +16,21 @@ GUIDES = sorted(DOCS.glob("*.md"))
 RESULTS = sorted(page for page in (DOCS / "results").glob("*.md") if page.stem not in PROOFS)
 # A name in backquotes that is a path inside the repository, not a command or a pattern.
 PATH = re.compile(r"`((?:mallocgame|agents|bindings|tests|benchmarks|examples|docs)/[\w./-]+)`")
+
+
+MADE = re.compile(r"<!-- made by .*?<!-- end -->", re.DOTALL)
+# Words as `wc -w` counts them, bars of tables and code included, without what scripts make (lists
+# of the reference, notebooks) and what is for developers of a release.
+MOST_WORDS = 50_000
+NOT_COUNTED = {"CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
+
+
+def test_pages_are_not_too_many_words():
+    tracked = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True)
+    counted = [ROOT / name for name in tracked.stdout.split() if name not in NOT_COUNTED]
+    assert len(counted) > 70
+    words = sum(len(MADE.sub("", path.read_text()).split()) for path in counted)
+    assert words <= MOST_WORDS, f"{words:,} words"
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *GUIDES], ids=lambda page: page.name)

@@ -324,7 +324,7 @@ def test_the_command_plays_the_game(tmp_path, run, run_json, game):
     done = run("train", "egrl", GAME, "--out", out, "--resume", "--game", other)
     assert done.returncode == 2 and "of another problem" in done.stderr, done.stderr
     done = run("train", "egrl", GAME, "--out", out, "--hierarchy", "nnp_i", "--game", game)
-    assert done.returncode == 2 and "beside --hierarchy" in done.stderr, done.stderr
+    assert done.returncode == 2 and f"found {game} and --hierarchy" in done.stderr, done.stderr
 
 
 def test_killed_and_resumed_nothing_is_lost(tmp_path, run):

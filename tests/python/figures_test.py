@@ -83,7 +83,7 @@ CLAIMS = {
     "docs/results/numbers.md": [
         "Over the {predictor_n} programs without WaveRNN the mean of the summed absolute error "
         "over the summed prices is {predictor pooled: error:.2f} %, and the 95th percentile of "
-        "relative errors is {predictor p95:.1f} % in the mean"
+        "relative errors is {predictor p95:.1f} % on average"
     ],
     "docs/results/solvers.md": [
         "On the {others_cold_n} other programs of the core corpus `portfolio` reaches "

@@ -48,7 +48,7 @@ def solve(
     solver.
     checkpoint: of a trained agent (docs/muzero.md, docs/egrl.md): it is the solver `muzero` or
     `egrl`, and one more member of `portfolio`.
-    extra_solvers: solvers beside those of solver_names(), as mallocgame.agents makes them.
+    extra_solvers: solvers in addition to those of solver_names(), as mallocgame.agents makes them.
 
     game: the game that solvers play which play one, as Game takes it: a TimeGame, PriorityGame or
     ScheduleGame, or a name. "time" decides about accesses in the order of time, "priority" places

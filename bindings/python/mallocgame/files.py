@@ -43,7 +43,7 @@ def save_plan(
     path: str | os.PathLike[str],
     order: Sequence[int] | NDArray[np.integer[Any]] | None = None,
 ) -> None:
-    """Writes a plan as JSON, with names beside the indices.
+    """Writes a plan as JSON, with names next to the indices.
 
     order: the plan is of program.reordered(order), and the file says so. None, or the program's own
     order: it is of the program itself.

@@ -73,10 +73,10 @@ class _PlacingGame(GameOptions):
 class PriorityGame(_PlacingGame):
     """Places residences in the order of importance (docs/priority-game.md).
 
-    candidates: so many of the most important open runs are shown, 1 to 51; an action takes one and
-    says how it is served.
-    bytes_weight, time_weight: a run's importance is what it saves / (bytes^bytes_weight * time
-    held^time_weight), each weight in [0, 2].
+    candidates: how many of the most important open segments are shown, 1 to 51; an action takes one
+    and says how it is served.
+    bytes_weight, time_weight: the importance of a segment is its saving / (bytes^bytes_weight *
+    time held^time_weight), each weight in [0, 2].
     exact_stalls: schedules the copies at each decision, so that its saving has all stalls; else it
     has a lower bound, and the last decision the rest.
     """
@@ -114,8 +114,8 @@ NAMES = (*GAMES, "fine")
 def of(game: "str | GameOptions" = "time", **options: Any) -> GameOptions:
     """Returns a game given as such, or as a name and options.
 
-    InvalidInputError: there is no such game, it has no such option, or options are given beside a
-    game that has its own. TypeError: no game has such an option.
+    InvalidInputError: there is no such game, it has no such option, or options are given together
+    with a game that has its own. TypeError: no game has such an option.
     """
     # How the options of the time game were spelled before.
     if "actions" in options:

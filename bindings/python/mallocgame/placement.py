@@ -60,8 +60,8 @@ def problem(
     how the priority game serves it; the baseline's map is that of XLA's plan or, where that is not
     known, of the plan of the solver rent.
 
-    InvalidInputError: beside a hierarchy a hardware or the priority game is given, there is no such
-    preset, or the last level does not hold the program.
+    InvalidInputError: a hierarchy and also a hardware or the priority game are given, there is no
+    such preset, or the last level does not hold the program.
     """
     _arguments.one_of("game", game, ("time", "priority"))
     loaded = program if isinstance(program, Program) else load_program(program)

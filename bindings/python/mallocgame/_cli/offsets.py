@@ -34,7 +34,7 @@ def register(commands: parser.Commands) -> None:
         type=parser.positive,
         default=1,
         metavar="BYTES",
-        help="of every offset, beside its own (1)",
+        help="of every offset, in addition to its own (1)",
     )
     command.add_argument(
         "--seconds",

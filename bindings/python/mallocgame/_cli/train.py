@@ -80,7 +80,7 @@ def register(commands: parser.Commands) -> None:
         "--actors",
         type=parser.positive,
         metavar="N",
-        help="processes that play, beside this one, which learns: for muzero the setting groups, "
+        help="processes that play while this one learns: for muzero the setting groups, "
         "too, unless --config has it; for egrl with --one-agent",
     )
     command.add_argument(

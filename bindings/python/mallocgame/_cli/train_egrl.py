@@ -83,7 +83,7 @@ class EgrlTraining(Training):
             option = "--actors" if ray is None else "--ray"
             raise InvalidInputError(f"{option}: egrl needs --one-agent with it")
         if actors is not None and ray is not None:
-            raise InvalidInputError("--actors: egrl doesn't take it beside --ray")
+            raise InvalidInputError("--actors: egrl takes either it or --ray")
         os.makedirs(folder, exist_ok=True)
         self._programs = list(dict.fromkeys(programs))
         self._paths = [os.path.join(folder, name) for name in file_names(self._programs)]
@@ -91,7 +91,7 @@ class EgrlTraining(Training):
         self._hierarchy = None if hierarchy is None else mg.placement.load_hierarchy(hierarchy)
         if hierarchy is not None and game is not None:
             raise InvalidInputError(
-                f"--game: found {game} beside --hierarchy, allowed: one of them"
+                f"--game: found {game} and --hierarchy, allowed: one of them"
             )
         played = game or ("priority" if hierarchy is None else "time")
         problems = [

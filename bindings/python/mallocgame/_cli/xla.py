@@ -70,7 +70,7 @@ def register(commands: parser.Commands) -> None:
         "--plan-output",
         type=parser.output_file,
         metavar="PLAN",
-        help="write the plan with its exact prices, and its program beside it (.mgp)",
+        help="write the plan with its exact prices, and its program next to it (.mgp)",
     )
     add_compiler(command)
     xla_tune.register(actions)

@@ -106,7 +106,7 @@ class Egrl(TorchTrainer):
         seconds: float = 0.0,
         on_step: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
-        """Does generations until so many maps have been graded since the begin, of all problems.
+        """Makes generations until `evaluations` maps of all problems have been graded in all.
 
         seconds: it ends earlier when they have passed; 0 is no limit.
         """
@@ -138,7 +138,7 @@ class Egrl(TorchTrainer):
 
     @property
     def evaluations(self) -> int:
-        """Maps graded since the begin, of all problems."""
+        """Maps of all problems graded in all."""
         return int(self._trainer.evaluations)
 
 

@@ -17,7 +17,7 @@ def shadow_prices(
 
     They are the dual values of the linear programme behind the bound `lp`: with one more byte of
     fast memory over the tick, or one more picosecond of the channel's time in it, the bound would
-    fall by so many picoseconds. Where there is plenty the price is 0.
+    fall by that many picoseconds. Where there is plenty, the price is 0.
 
     hardware: None is the program's own. seconds: wall time for the solver; 0 is no limit. Where
     the linear programme isn't solved in time they are the multipliers of the bound `lagrangian`.

@@ -41,7 +41,7 @@ def climb(
     free_below_bytes: int,
     progress: Callable[[float, float], object] | None = None,
 ) -> Climb:
-    """Maximises the dual until it has converged, or for so many seconds; 0 is no limit."""
+    """Maximises the dual until it has converged, or for `seconds`; 0 is no limit."""
     begin = time.monotonic()
     ascent = LagrangianAscent(program, hardware, free_below_bytes)
     converged = False

@@ -4,10 +4,10 @@ Importing this module registers pyspiel.load_game("mallocgame", {"program": NAME
 open_spiel. There are one player, perfect information and no chance; the utility is the return,
 1 - latency / all-main latency. The parameters are program (a bundled name, a level's or a .mgp
 path), hardware ("" is the program's own), actions ("full" or "paper"), game ("time", "priority" or
-"schedule"), candidates (how many runs the priority game shows), observation ("flat" or "compact")
-and players (1, or 2 for algorithms of zero-sum games, as AlphaZero is: the second never moves, and
-its utility is the first one's negative). bindings/open_spiel has the same game in C++. In the text
-of a game, as str(game) has it, names are percent-encoded: "," is %2C and "=" %3D.
+"schedule"), candidates (how many segments the priority game shows), observation ("flat" or
+"compact") and players (1, or 2 for algorithms of zero-sum games, as AlphaZero is: the second never
+moves, and its utility is the first one's negative). bindings/open_spiel has the same game in C++.
+In the text of a game, as str(game) has it, names are percent-encoded: "," is %2C and "=" %3D.
 
 The observation tensor has the numbers of MallocGameEnv's observation, and rl_environment gives them
 to OpenSpiel's own agents. There is no tensor of the information state, as in OpenSpiel's own games

@@ -72,6 +72,6 @@ def cell_name(cell: Cell) -> str:
 
 
 def evenly(several: Sequence[Value], count: int) -> list[Value]:
-    """Returns so many of them, as far apart as they can be; all, if there are fewer."""
+    """Returns that number of them, as far apart as they can be; all, if there are fewer."""
     last, count = len(several) - 1, min(count, len(several))
     return [several[place * last // max(1, count - 1)] for place in range(count)]

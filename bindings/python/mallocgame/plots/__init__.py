@@ -297,8 +297,8 @@ def save_maps(
     """Draws where the bytes lie as PNG: a panel for each map, a bar for each tensor.
 
     Tensors stand in schedule order, weights upwards and activations downwards; on a priority game
-    the runs that were decided about, but for those that were split, by their first accesses. maps:
-    by title, uint8 [num_nodes, 2]; they are drawn as they are carried out.
+    the decided segments that were not split, by their first accesses. maps: by title, uint8
+    [num_nodes, 2]; they are drawn as they are carried out.
     """
     check()
     import matplotlib

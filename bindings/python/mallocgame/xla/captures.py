@@ -210,7 +210,7 @@ def capture(
     seconds: of wall time, though prices have a minute of it (less, if `seconds` is less) however
     long the schedules take. An instruction that has no price by then is left without
     (Capture.unpriced).
-    tell: is told of each stage, how much of it is done, and how long the next ones may take.
+    tell: called with each stage, its progress, and how long the next ones may take.
 
     Each distinct instruction is priced where XLA has its arrays, and with all of them in main
     memory. InvalidInputError: the function can't be lowered, there is no such target, the function

@@ -123,7 +123,7 @@ class Compiler:
         return dict(self._versions)
 
     def compile(self, module: str, options: dict[str, str] | None = None) -> Compiled:
-        """Compiles a StableHLO module with `options` beside those of the target.
+        """Compiles a StableHLO module with `options` added to those of the target.
 
         CompilerRefusedError, CompilerEndedError, CompilerLimitError.
         """
@@ -144,7 +144,7 @@ class Compiler:
         options: dict[str, str] | None = None,
         kept: bool = False,
     ) -> list[bytes]:
-        """Runs one phase of a compile, with `options` beside those of the target.
+        """Runs one phase of a compile, with `options` added to those of the target.
 
         phase: "phase1_hlo_opts", "phase2a_tlp_lowering", "phase2b_deduped_lowering" or
         "phase3_linking".

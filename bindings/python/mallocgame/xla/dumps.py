@@ -89,7 +89,7 @@ def tune_dumps(
     folder: of XLA_FLAGS='--xla_dump_to=FOLDER'.
     target, fast_mib, preloads, seed: as for tune(). seconds: of wall time, of all; side
     by side they are of all together, so that it is over sooner.
-    report: is told of each program, and why it can't be tuned. The same comes back. After Ctrl-C
+    report: called with each program, tuned or not; the list of all is returned. After Ctrl-C
     the rest is left out.
     jobs: processes that tune side by side, each with a compiler like the one given. ray: the
     address of a Ray cluster that does so instead (docs/ray.md). Then what is found is kept when a

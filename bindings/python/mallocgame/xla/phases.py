@@ -236,7 +236,7 @@ class Crew:
 
     first: the compiler given, for what one does alone.
     jobs: how many compilers; None is one for each processor.
-    tell: is told of what the compilers are at, while that takes long.
+    tell: called with the compilers' work, while it takes long.
     """
 
     def __init__(
