@@ -90,9 +90,7 @@ class EgrlTraining(Training):
         self._hardware, self._evaluations = hardware, evaluations
         self._hierarchy = None if hierarchy is None else mg.placement.load_hierarchy(hierarchy)
         if hierarchy is not None and game is not None:
-            raise InvalidInputError(
-                f"--game: found {game} and --hierarchy, allowed: one of them"
-            )
+            raise InvalidInputError(f"--game: found {game} and --hierarchy, allowed: one of them")
         played = game or ("priority" if hierarchy is None else "time")
         problems = [
             mg.placement.problem(program, self._hierarchy, hardware, played)
