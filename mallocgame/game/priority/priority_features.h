@@ -15,7 +15,7 @@ namespace mallocgame {
 // The four kinds of accesses stand in the order of AccessKind; what changes during a game comes
 // last.
 inline constexpr Feature kCandidateFeatures[] = {
-    {"present", "1; 0 if there is no such run, and then all else is 0"},
+    {"present", "1; 0 if there is no such segment, and then all else is 0"},
     {"reads", "log2(1 + its accesses that read the buffer) / 16"},
     {"updates", "log2(1 + its accesses that update the buffer in place) / 16"},
     {"writes", "log2(1 + its accesses that write the buffer) / 16"},
@@ -26,7 +26,7 @@ inline constexpr Feature kCandidateFeatures[] = {
     {"trips", "log2(how often its first access runs) / 16"},
     {"saving", "time(an estimate of what fast memory saves, alone)"},
     {"saving_per_copy", "s / (|s| + c), where s is the saving and c one transfer"},
-    {"rank", "its place among all runs of the game by importance, from 0 for the first to 1"},
+    {"rank", "its place among all segments of the game by importance, from 0, the first, to 1"},
     {"begin", "share of the all-main time that lies before its first access"},
     {"end", "share of the all-main time that lies before the end of its residence"},
     {"held", "time(all-main time from its first access to the end of its residence)"},
@@ -64,16 +64,16 @@ inline constexpr Feature kPriorityActionFeatures[] = {
     {"slack",
      "x / (x + c), where c is its prefetch and x the time that the channel has left for it, before "
      "it is needed, without delaying others: below 1/2 the program stalls; 1 without a prefetch"},
-    {"full", "the mean share of fast memory that is taken while it lies there"},
+    {"full", "the mean share of fast memory that is taken while it is there"},
     {"demand",
-     "x / (x + 1), where x is the mean share of fast memory that open runs, its own too, wish for "
-     "while it lies there"},
+     "x / (x + 1), where x is the mean share of fast memory that open segments, its own too, "
+     "demand while it is there"},
     {"excess",
-     "x / (x + 1), where x is the mean of the part above 1 of what is taken and wished for "
-     "together"},
+     "x / (x + 1), where x is the mean of the part above 1 of the shares that are taken and "
+     "demanded, added up"},
     {"contention",
-     "x / (x + y), where x is the time of the prefetches that open runs, its own too, wish for "
-     "between the residence's begin and the first tick that needs it, and y the idle time there, "
+     "x / (x + y), where x is the time of the prefetches that open segments, its own too, demand "
+     "from the start of the residence to the first tick that needs it, and y the idle time there, "
      "less the copies that are due; 0 without a prefetch"},
     {"space_rent", "time(the price of the bytes and ticks that it takes); 0 if prices are unknown"},
     {"channel_rent", "time(the price of its copies); 0 if prices are unknown"},
@@ -88,11 +88,11 @@ inline constexpr Feature kPriorityScalarFeatures[] = {
     {"stalled", "stalls so far / all-main latency"},
     {"taken", "the mean share of fast memory that is taken over the all-main time"},
     {"residences", "log2(1 + residences placed) / 16"},
-    {"open", "log2(1 + open runs) / 16"},
-    {"rank", "the place of the first candidate among all runs of the game; 1 if there is none"},
+    {"open", "log2(1 + open segments) / 16"},
+    {"rank", "the place of the first candidate among all segments of the game; 1: there is none"},
     {"preloads_left", "share of the preloads that are left"},
     {"capacity", "bytes(capacity of fast memory)"},
-    {"runs", "log2(1 + runs of the game) / 16"},
+    {"runs", "log2(1 + segments of the game) / 16"},
     {"all_main", "time(all-main latency)"},
     {"priced", "1 if prices are known"},
 };
