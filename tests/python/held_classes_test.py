@@ -105,7 +105,7 @@ class Flat:
 
 
 def of_the_core() -> list:
-    from mallocgame import mcts, observation, offline
+    from mallocgame import mcts, observation, offline, reports
 
     program = mg.load_program(PROGRAM)
     game, order = mg.Game(program), mg.Game(program, game="priority", candidates=3)
@@ -122,6 +122,7 @@ def of_the_core() -> list:
     return [
         mg.Action.COPY,
         mg.Mode.LATE,
+        reports.WhatIf("p", "tpu_v5e", 1 << 20, (), (), "it has no prices"),
         program,
         program.hardware,
         mg.calibration.PriceLaw.of("tpu_v5e"),

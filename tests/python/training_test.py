@@ -48,6 +48,9 @@ class Counting(Training):
     def scalars(self, progress, seconds):
         return {}
 
+    def points(self, row):
+        return {}
+
     def finish(self, finished, work):
         return []
 

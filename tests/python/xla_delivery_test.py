@@ -243,7 +243,7 @@ def test_verifying_needs_an_executable():
     one = jax.numpy.ones(3)
     with pytest.raises(mg.InvalidInputError, match="verify: it is for cpu"):
         mgx.verify(lambda a: a + 1, one, executables="none")
-    with pytest.raises(mg.InvalidInputError, match="options: found None, allowed: a folder"):
+    with pytest.raises(mg.InvalidInputError, match="executables: found None, allowed: a folder"):
         mgx.verify(lambda a: a + 1, one)
 
 
