@@ -39,7 +39,8 @@ def measure(seed: int, program: str, method: str, evaluations: int) -> dict:
     own: dict[str, object] = {}
     begin = time.process_time()
     if method in placement.AGENTS:
-        trainer, last = agents.Egrl(problem, placement.AGENTS[method], seed, threads=1), {}
+        trainer = agents.Egrl(problem, placement.AGENTS[method], seed, threads=1)
+        last: dict[str, float] = {}
         trainer.train(evaluations, on_step=last.update)
         found, agent = trainer.best(), trainer.agent()
         own["found"] = {name: last[column] for name, column in FINDERS.items()}
