@@ -72,7 +72,6 @@ SECTIONS = {
         "both-prices",
         "schedule",
         "mcts",
-        "muzero-method",
         "egrl-method",
         "architecture",
         "testing",
