@@ -33,7 +33,6 @@ SECTIONS = {
     "Tutorials": ["tour", "ppo", "tpu", "add-a-solver"],
     HOW_TO: [
         "train",
-        "rllib",
         "offline",
         "muzero",
         "egrl",
