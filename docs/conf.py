@@ -85,14 +85,11 @@ SECTIONS = {
         "results/baselines",
         "results/muzero",
         "results/egrl",
-        "results/xla-heuristic",
         "results/bounds",
         "results/numbers",
-        "results/chips",
         "results/size",
         "results/speed",
         "results/growth",
-        "results/offsets",
     ],
 }
 

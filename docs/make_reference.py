@@ -1,4 +1,5 @@
-"""Writes the reference of commands, settings, columns, Python names and programs into its pages.
+"""Writes the reference of commands, settings, columns, Python names, programs, chips, headers and
+examples into its pages.
 
     python docs/make_reference.py [--check]
 
@@ -8,10 +9,12 @@ the exit status says whether a page is stale. Settings need an installation with
 """
 
 import argparse
+import ast
 import csv
 import enum
 import importlib
 import inspect
+import itertools
 import json
 import pathlib
 import re
@@ -370,6 +373,73 @@ def _range(numbers: Iterable[int]) -> str:
     return f"{found[0]:,}" if found[0] == found[-1] else f"{found[0]:,} to {found[-1]:,}"
 
 
+# Chips, headers and examples
+
+
+def chips() -> str:
+    """The presets of hardware."""
+    rows = []
+    for name in mallocgame.Hardware.preset_names():
+        one = mallocgame.hardware(name)
+        rows.append(
+            (
+                f"`{name}`",
+                f"{one.fast_bytes:,}",
+                f"{one.main_bytes_per_second / 1e9:,.0f}",
+                f"{one.clock_hz / 1e9:g}",
+                f"{one.flops_per_second / 1e12:,g}",
+            )
+        )
+    head = ("preset", "fast memory, bytes", "main, GB/s", "clock, GHz", "Tflops")
+    return table([head, *rows], right=(1, 2, 3, 4))
+
+
+def opening(path: pathlib.Path) -> str:
+    """Returns the first sentence of a source, which says what it is."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        said = ast.get_docstring(ast.parse(text)) or ""
+    else:
+        lines = [line for line in text.splitlines() if not line.startswith("#!")]
+        comment = itertools.takewhile(lambda line: re.match(r"//|/\*| \*|#", line), lines)
+        said = "\n".join(re.sub(r"^(//|/\*| \*/?|#) ?|\*/$", "", line) for line in comment)
+    found = re.match(r".*?\.(?=\s|$)", said.partition("\n\n")[0], re.DOTALL)
+    if found is None:
+        raise ValueError(f"{path}: it doesn't open with a sentence")
+    return _prose(" ".join(found[0].split()))
+
+
+def headers() -> str:
+    """The headers that are installed, in the order of the build."""
+    lists = (ROOT / "mallocgame/CMakeLists.txt").read_text(encoding="utf-8")
+    named = re.findall(r"FILE_SET HEADERS BASE_DIRS \S+ FILES([^#)]*)", lists)
+    paths = [path for files in named for path in files.split()]
+    rows = [(f"`{path}`", opening(ROOT / "mallocgame" / path)) for path in paths]
+    return table([("header", "what it has"), *rows])
+
+
+def agents(folder: str) -> str:
+    """The headers of an agent."""
+    paths = sorted((ROOT / "agents" / folder).glob("*.h"))
+    rows = [(f"`{folder}/{path.name}`", opening(path)) for path in paths]
+    return table([("header", "what it has"), *rows])
+
+
+def examples() -> str:
+    """Every example, and a page that names it."""
+    pages = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("results/*.md"))]
+    texts = {page: page.read_text(encoding="utf-8") for page in pages}
+    rows = []
+    for path in sorted((ROOT / "examples").glob("*.*")):
+        if path.suffix == ".md":
+            continue
+        page = next(page for page in pages if f"examples/{path.name}" in texts[page])
+        title = texts[page].partition("\n")[0].removeprefix("# ")
+        link = f"[{title}](../{page.relative_to(ROOT).as_posix()})"
+        rows.append((f"[`{path.name}`]({path.name})", opening(path), link))
+    return table([("example", "what it shows", "page"), *rows])
+
+
 MADE = {
     "commands.md": {"commands": commands},
     "settings.md": {
@@ -379,6 +449,13 @@ MADE = {
     "observations.md": {"columns": columns},
     "api-python.md": {"Python names": python_names},
     "programs.md": {"programs": programs},
+    "hardware.md": {"chips": chips},
+    "cpp.md": {"headers": headers},
+    "../agents/README.md": {
+        "headers of MuZero": lambda: agents("muzero"),
+        "headers of EGRL": lambda: agents("egrl"),
+    },
+    "../examples/README.md": {"examples": examples},
 }
 
 

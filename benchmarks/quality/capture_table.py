@@ -3,7 +3,7 @@
     python benchmarks/quality/capture_table.py FOLDER [--targets T,...] [FUNCTION...]
 
 Keeps each answer in FOLDER, so that it can be interrupted and goes on where it stopped, and the
-compiler's answers in its cache. Prints what docs/results/chips.md sums up: what each function
+compiler's answers in its cache. Prints what docs/testing.md sums up: what each function
 came to on each chip, and the sentence where XLA's plan is no plan of ours.
 Needs JAX and libtpu (.ci/setup xla) and no TPU. Exits 1 if a capture failed that the function
 doesn't ask for.

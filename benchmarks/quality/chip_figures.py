@@ -2,7 +2,7 @@
 
     python benchmarks/quality/chip_figures.py [TARGET...]
 
-For each chip it prints a row of docs/results/chips.md: the bytes that memory space assignment may
+For each chip it prints a row of docs/hardware.md: the bytes that memory space assignment may
 use, by the compiler's log and by what a program with much to place was given, the bandwidth of main
 memory, and transcendental functions in a second, by the cost analysis of two small programs. Needs
 mallocgame[xla] and no TPU.

@@ -2,7 +2,7 @@
 
     python benchmarks/quality/chips.py [--targets NAME,...] [WORKLOAD...]
 
-For each chip and workload it prints a row, which docs/results/chips.md sums up: what XLA's own plan
+For each chip and workload it prints a row, which docs/hardware.md sums up: what XLA's own plan
 takes of fast memory, whether it is valid, its latency, and that of the program into which it is
 written anew. Needs mallocgame[xla] and no TPU. Exits 1 if a program can't be captured, or a plan is
 not valid.

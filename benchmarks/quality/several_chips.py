@@ -2,7 +2,7 @@
 
     python benchmarks/quality/several_chips.py [--targets NAME,...] [--seconds 60] [WORKLOAD...]
 
-For each target and workload it prints a row, which docs/results/chips.md sums up: whether XLA's own
+For each target and workload it prints a row, which docs/several-chips.md sums up: whether XLA's own
 plan is valid, what of its latency is modelled (waits for links, kernels), what comes of
 writing it anew, what `tune` reaches, and what is left by the bound. With --portfolio SECONDS
 comes the latency of its plan, which no compiler has carried out, before that of `tune`. Needs

@@ -1,6 +1,6 @@
 """Measures how close `xla-heuristic` comes to the plans that XLA:TPU itself made.
 
-docs/results/xla-heuristic.md sums its tables up, and tables/xla_heuristic.csv beside this file has
+docs/xla-heuristic.md sums its tables up, and tables/xla_heuristic.csv beside this file has
 the rows of every bundled program.
 
     python benchmarks/quality/xla_heuristic.py [--suite core] [PROGRAM...]

@@ -12,7 +12,7 @@
 namespace mallocgame {
 
 // What XLA's allocator reckons with (libtpu 0.0.51), as its log and its cost analysis show it:
-// docs/results/chips.md, docs/results/xla-heuristic.md.
+// docs/hardware.md, docs/xla-heuristic.md.
 struct AllocatorRates {
   double main = 0;                   // bytes a second of main memory; 0: nobody knows any of these
   double fast = 0;                   // fast memory is so many times as fast

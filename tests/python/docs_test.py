@@ -35,7 +35,6 @@ NEEDS = {
     "egrl.md": ("torch",),
     "embed.md": ("gymnasium", "jax"),
     "muzero.md": ("torch",),
-    "index.md": ("gymnasium",),
     "observations.md": ("highspy",),
     "offline.md": ("minari", "h5py", "PIL"),
     "placement.md": ("gymnasium", "highspy"),

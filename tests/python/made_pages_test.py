@@ -21,7 +21,18 @@ def maker():
 
 
 @pytest.mark.parametrize(
-    "page", ["commands.md", "settings.md", "observations.md", "api-python.md", "programs.md"]
+    "page",
+    [
+        "commands.md",
+        "settings.md",
+        "observations.md",
+        "api-python.md",
+        "programs.md",
+        "hardware.md",
+        "cpp.md",
+        "../agents/README.md",
+        "../examples/README.md",
+    ],
 )
 def test_a_page_is_current(maker, page):
     if page == "settings.md":
@@ -52,6 +63,23 @@ def test_every_command_has_a_section(maker):
     text = (maker.DOCS / "commands.md").read_text(encoding="utf-8")
     assert len(maker.parsers()) > 15
     assert all(f"\n## {name}\n" in text for name in maker.parsers())
+
+
+def test_every_page_that_is_made_is_compared(maker):
+    assert {*maker.MADE} == {*test_a_page_is_current.pytestmark[0].args[1]}
+
+
+def test_the_first_sentence_of_a_source(maker, tmp_path):
+    def opening(name: str, text: str) -> str:
+        (tmp_path / name).write_text(text)
+        return maker.opening(tmp_path / name)
+
+    assert opening("a.h", "// One (b.h): a\n// thing. Two.\n#ifndef A\n") == "One (b.h): a thing."
+    assert opening("a.c", "/* One\n * *thing*. Two. */\nint a;\n") == "One \\*thing\\*."
+    assert opening("a.py", '"""One thing.\n\nTwo.\n"""\n') == "One thing."
+    assert opening("a.sh", "#!/bin/sh\n# One thing. Two.\ntrue\n") == "One thing."
+    with pytest.raises(ValueError, match=r"a\.h: it doesn't open with a sentence"):
+        opening("a.h", "#pragma once\n")
 
 
 def test_docstrings_become_markdown(maker):

@@ -367,7 +367,7 @@ TEST_CASE("on the corpus: near XLA's own plans in places and as fast") {
     REQUIRE((own.ok() && xla.ok()));
     const double ratio =
         static_cast<double>(own->latency_ps) / static_cast<double>(xla->latency_ps);
-    // Of what decides on this chip more is unknown (docs/results/xla-heuristic.md).
+    // Of what decides on this chip more is unknown (docs/xla-heuristic.md).
     if (file->hardware.name == "tpu7x") continue;
     CHECK(ratio < 1.1);
     CHECK(ratio > 0.95);
