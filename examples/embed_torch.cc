@@ -3,10 +3,11 @@
 //
 //     embed_torch resnet50_b1.tpu_v4i.mgp [UPDATES]
 //
-// It prints mean returns. Beside mallocgame::io it links libtorch.
+// It prints rewards and returns. Beside mallocgame::io it links libtorch.
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -26,6 +27,18 @@
 namespace mg = mallocgame;
 
 constexpr int kEnvironments = 64, kSteps = 32;
+
+void Check(const absl::Status& status) {
+  if (status.ok()) return;
+  std::cerr << "embed_torch: " << status.ToString() << "\n";
+  std::exit(2);
+}
+
+template <class T>
+T Must(absl::StatusOr<T> found) {
+  Check(found.status());
+  return *std::move(found);
+}
 
 // A policy and a value of observations, which end with the mask of legal actions.
 struct NetworkImpl : torch::nn::Module {
@@ -48,14 +61,12 @@ struct NetworkImpl : torch::nn::Module {
 TORCH_MODULE(Network);
 
 // Actor-critic: each update plays kSteps steps everywhere and learns from what followed.
-absl::Status Train(const std::shared_ptr<const mg::Game>& game, Network& network, int updates) {
-  const auto games = mg::GameList::Create({game}, mg::ObservationOptions::Compact());
-  if (!games.ok()) return games.status();
+void Train(const std::shared_ptr<const mg::Game>& game, Network& network, int updates) {
+  const auto games = Must(mg::GameList::Create({game}, mg::ObservationOptions::Compact()));
   mg::VectorEnvOptions options;
   options.autoreset = mg::Autoreset::kSameStep;
-  const auto envs = mg::VectorEnv::Create(*games, kEnvironments, options);
-  if (!envs.ok()) return envs.status();
-  const int64_t size = (*games)->observation_size(), actions = (*games)->num_actions();
+  const auto envs = Must(mg::VectorEnv::Create(games, kEnvironments, options));
+  const int64_t size = games->observation_size(), actions = games->num_actions();
 
   // The environments write where the network reads: row t of the tensors is step t.
   const torch::Tensor observations = torch::zeros({kSteps + 1, kEnvironments, size});
@@ -78,21 +89,14 @@ absl::Status Train(const std::shared_ptr<const mg::Game>& game, Network& network
   };
 
   torch::optim::Adam optimizer(network->parameters(), torch::optim::AdamOptions(3e-3));
-  absl::Status status = (*envs)->Reset({}, {}, buffers(kSteps, 0));
-  torch::Tensor so_far = torch::zeros({kEnvironments}, torch::kDouble);
-  for (int update = 0; update < updates && status.ok(); ++update) {
+  Check(envs->Reset({}, {}, buffers(kSteps, 0)));
+  for (int update = 0; update < updates; ++update) {
     observations[0].copy_(observations[kSteps]);
-    double total = 0;
-    double finished = 0;
-    for (int64_t t = 0; t < kSteps && status.ok(); ++t) {
+    for (int64_t t = 0; t < kSteps; ++t) {
       const torch::NoGradGuard no_gradients;
       const torch::Tensor logs = network->forward(observations[t]).first;
       chosen[t].copy_(torch::multinomial(logs.exp(), 1).squeeze(1));
-      status = (*envs)->Step({chosen[t].data_ptr<int64_t>(), kEnvironments}, buffers(t + 1, t));
-      so_far += rewards[t];
-      total += so_far.masked_select(ends[t]).sum().item<double>();
-      finished += ends[t].sum().item<double>();
-      so_far.masked_fill_(ends[t], 0);
+      Check(envs->Step({chosen[t].data_ptr<int64_t>(), kEnvironments}, buffers(t + 1, t)));
     }
 
     const auto [logs, values] = network->forward(observations.view({-1, size}));
@@ -113,10 +117,10 @@ absl::Status Train(const std::shared_ptr<const mg::Game>& game, Network& network
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
-    if (finished > 0 && update % std::max(1, updates / 5) == 0)
-      std::cout << "update " << update << ": mean return " << total / finished << "\n";
+    if (update % std::max(1, updates / 5) == 0)
+      std::cout << "update " << update << ": rewards of " << rewards.sum().item<double>() << " in "
+                << ends.sum().item<int64_t>() << " games\n";
   }
-  return status;
 }
 
 // Tells the search what the network says of a batch of positions.
@@ -144,56 +148,41 @@ class NetworkEvaluator final : public mg::mcts::Evaluator {
 };
 
 // The return of a game in which the search plays with so many simulations for each decision.
-absl::StatusOr<double> PlayBySearch(const std::shared_ptr<const mg::Game>& game,
-                                    mg::mcts::Evaluator& evaluator, int simulations) {
+double PlayBySearch(const std::shared_ptr<const mg::Game>& game, mg::mcts::Evaluator& evaluator,
+                    int simulations) {
   std::vector<std::unique_ptr<mg::Position>> starts;
   starts.push_back(game->NewInitialPosition());
-  auto model = mg::mcts::GameModel::Create(std::move(starts), &evaluator);
-  if (!model.ok()) return model.status();
+  const auto model = Must(mg::mcts::GameModel::Create(std::move(starts), &evaluator));
   mg::mcts::SearchOptions options;
   options.simulations = simulations;
   options.leaves = 8;  // evaluated together
-  const auto rule = mg::mcts::MakeGumbel({.noise_scale = 0});
-  if (!rule.ok()) return rule.status();
-  const auto search = mg::mcts::Search::Create(options, *rule, 1, game->num_actions());
-  if (!search.ok()) return search.status();
-  while (!(*model)->position(0).IsTerminal()) {
-    if (absl::Status status = (*search)->Run(**model, 0); !status.ok()) return status;
-    std::unique_ptr<mg::Position> next = (*model)->position(0).Clone();
-    if (const auto saved_ps = next->Apply((*search)->action(0)); !saved_ps.ok())
-      return saved_ps.status();
-    (*model)->SetPosition(0, std::move(next));
-    (*search)->Forget(0);
+  const auto rule = Must(mg::mcts::MakeGumbel({.noise_scale = 0}));
+  const auto search = Must(mg::mcts::Search::Create(options, rule, 1, game->num_actions()));
+  while (!model->position(0).IsTerminal()) {
+    Check(search->Run(*model, 0));
+    std::unique_ptr<mg::Position> next = model->position(0).Clone();
+    Check(next->Apply(search->action(0)).status());
+    model->SetPosition(0, std::move(next));
+    search->Forget(0);
   }
-  return 1 - static_cast<double>((*model)->position(0).latency_ps()) /
+  return 1 - static_cast<double>(model->position(0).latency_ps()) /
                  static_cast<double>(game->all_main_ps());
-}
-
-absl::Status Run(const std::string& path, int updates) {
-  const auto bytes = mg::ReadFile(path);
-  if (!bytes.ok()) return bytes.status();
-  const auto file = mg::ParseProgramFile(*bytes);
-  if (!file.ok()) return file.status();
-  const auto game = mg::Game::Create(file->program, file->hardware, mg::TimeGameOptions());
-  if (!game.ok()) return game.status();
-  const auto observer = mg::Observer::Create(*game, mg::ObservationOptions::Compact());
-  if (!observer.ok()) return observer.status();
-  torch::manual_seed(0);
-  torch::set_num_threads(1);
-  Network network(observer->size(), (*game)->num_actions());
-  if (const absl::Status status = Train(*game, network, updates); !status.ok()) return status;
-  NetworkEvaluator evaluator(*observer, network);
-  for (const int simulations : {0, 64}) {
-    const auto found = PlayBySearch(*game, evaluator, simulations);
-    if (!found.ok()) return found.status();
-    std::cout << simulations << " simulations: return " << *found << "\n";
-  }
-  return absl::OkStatus();
 }
 
 int main(int argc, char** argv) {
   if (argc != 2 && argc != 3) return std::cerr << "usage: embed_torch PROGRAM.mgp [UPDATES]\n", 2;
-  const absl::Status status = Run(argv[1], argc == 3 ? std::stoi(argv[2]) : 100);
-  if (!status.ok()) std::cerr << "embed_torch: " << status.ToString() << "\n";
-  return status.ok() ? 0 : 2;
+  const auto file = Must(mg::ParseProgramFile(Must(mg::ReadFile(argv[1]))));
+  const std::shared_ptr<const mg::Game> game =
+      Must(mg::Game::Create(file.program, file.hardware, mg::TimeGameOptions()));
+  const auto observer = Must(mg::Observer::Create(game, mg::ObservationOptions::Compact()));
+  torch::manual_seed(0);
+  torch::set_num_threads(1);
+  Network network(observer.size(), game->num_actions());
+  Train(game, network, argc == 3 ? std::stoi(argv[2]) : 100);
+  NetworkEvaluator evaluator(observer, network);
+  for (const int simulations : {0, 64}) {
+    std::cout << simulations << " simulations: return "
+              << PlayBySearch(game, evaluator, simulations) << "\n";
+  }
+  return 0;
 }

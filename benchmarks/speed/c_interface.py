@@ -10,23 +10,6 @@ from rates import best
 COUNT = 64
 
 
-class Buffers(ctypes.Structure):
-    """mg_buffers"""
-
-    _fields_ = tuple(
-        (name, ctypes.c_void_p)
-        for name in (
-            "observations",
-            "masks",
-            "rewards",
-            "terminated",
-            "latency_ps",
-            "final_observations",
-            "final_masks",
-        )
-    )
-
-
 def in_c(library: str, program: str, steps: int) -> float:
     """Steps a CPU second of the C interface, through ctypes."""
     c = ctypes.CDLL(library)
@@ -49,7 +32,8 @@ def in_c(library: str, program: str, steps: int) -> float:
     shapes = [(COUNT, info[2]), (COUNT, info[1]), (COUNT,), (COUNT,), (COUNT,)]
     types = (np.float32, np.int8, np.float64, np.uint8, np.int64)
     arrays = [np.zeros(shape, kind) for shape, kind in zip(shapes, types, strict=True)]
-    out = Buffers(*(array.ctypes.data for array in arrays))
+    # mg_buffers: two of its pointers are for another way of resetting.
+    out = (ctypes.c_void_p * 7)(*(array.ctypes.data for array in arrays))
     masks, actions = arrays[1], np.zeros(COUNT, np.int64)
 
     def run() -> None:

@@ -49,23 +49,12 @@ class Handles {
   }
 
   // An object in use by this thread, and by no other until this is destroyed.
-  template <class T>
-  class Use {
-   public:
-    Use(Slot* slot, T* object) : slot_(slot), object_(object) {}
-    Use(Use&& other) noexcept
-        : slot_(std::exchange(other.slot_, nullptr)), object_(other.object_) {}
-    Use& operator=(Use&&) = delete;
-    ~Use() {
-      if (slot_ != nullptr) Release(*slot_);
-    }
-    T* operator->() const { return object_; }
-    T& operator*() const { return *object_; }
-
-   private:
-    Slot* slot_;
-    T* object_;
+  struct Releaser {
+    void operator()(const void* /*object*/) const { Release(*slot); }
+    Slot* slot;
   };
+  template <class T>
+  using Use = std::unique_ptr<T, Releaser>;
 
   uint64_t Add(Object object) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -97,7 +86,7 @@ class Handles {
     if (!slot.ok()) return slot.status();
     auto* object = std::get_if<std::unique_ptr<T>>(&(*slot)->object);
     if (object == nullptr) return Wrong<std::unique_ptr<T>>(**slot, name);
-    return Use<T>(*slot, object->get());
+    return Use<T>(object->get(), Releaser{*slot});
   }
   template <class T>
   absl::StatusOr<Shared<T>> Share(uint64_t handle, const char* name) {

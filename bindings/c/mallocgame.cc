@@ -9,6 +9,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -41,7 +42,7 @@ template <class Body>
 int Run(const Body& body) noexcept {
   absl::Status status;
   try {
-    status = body(Handles::Get());
+    status = body();
   } catch (const std::bad_alloc&) {
     status = absl::ResourceExhaustedError("out of memory");
   } catch (const std::exception& error) {
@@ -65,6 +66,22 @@ int Run(const Body& body) noexcept {
   }
 }
 
+// Run() with what a handle stands for: what never changes as a shared pointer, and what does alone.
+template <class T, class Body>
+int Of(mg_handle handle, const char* name, const Body& body) {
+  return Run([&]() -> absl::Status {
+    MG_ASSIGN_OR_RETURN(const Shared<T> object, Handles::Get().Share<T>(handle, name));
+    return body(object);
+  });
+}
+template <class T, class Body>
+int With(mg_handle handle, const char* name, const Body& body) {
+  return Run([&]() -> absl::Status {
+    MG_ASSIGN_OR_RETURN(const auto object, Handles::Get().Take<T>(handle, name));
+    return body(*object);
+  });
+}
+
 absl::Status Need(const void* pointer, const char* name) {
   if (pointer != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(name, ": found a null pointer"));
@@ -75,6 +92,12 @@ absl::Status NeedRoom(const void* out, size_t room, size_t needed, const char* n
   if (room >= needed) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(name, ": found room for ", room, " numbers, allowed: ", needed, " or more"));
+}
+
+absl::Status NeedIndex(const char* name, int64_t found, int64_t count) {
+  if (found >= 0 && found < count) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": found ", found, ", allowed: 0 to ", count - 1));
 }
 
 absl::Status Give(absl::string_view bytes, void* out, size_t room, size_t* size, bool text) {
@@ -144,14 +167,15 @@ ObservationOptions ObservationOf(const mg_observation* given) {
           given->address_cells};
 }
 
-absl::Status AddTo(Handles& all, Object object, mg_handle* out) {
-  *out = all.Add(std::move(object));
+absl::Status Add(Object object, mg_handle* out, const char* name) {
+  MG_RETURN_IF_ERROR(Need(out, name));
+  *out = Handles::Get().Add(std::move(object));
   return absl::OkStatus();
 }
 
-absl::Status AddProgram(Handles& all, absl::string_view bytes, mg_handle* out) {
+absl::Status AddProgram(absl::string_view bytes, mg_handle* out) {
   MG_ASSIGN_OR_RETURN(ProgramFile file, ParseProgramFile(bytes));
-  return AddTo(all, std::make_shared<const ProgramFile>(std::move(file)), out);
+  return Add(std::make_shared<const ProgramFile>(std::move(file)), out, "program");
 }
 
 std::string JsonOfPlan(const Position& position) {
@@ -163,17 +187,17 @@ std::string JsonOfPlan(const Position& position) {
 
 absl::StatusOr<StepBuffers> BuffersOf(const mg_buffers* out, bool steps, Autoreset autoreset) {
   MG_RETURN_IF_ERROR(Need(out, "out"));
-  MG_RETURN_IF_ERROR(Need(out->observations, "observations"));
-  MG_RETURN_IF_ERROR(Need(out->masks, "masks"));
-  MG_RETURN_IF_ERROR(Need(out->latency_ps, "latency_ps"));
-  if (steps) {
-    MG_RETURN_IF_ERROR(Need(out->rewards, "rewards"));
-    MG_RETURN_IF_ERROR(Need(out->terminated, "terminated"));
-    if (autoreset == Autoreset::kSameStep) {
-      MG_RETURN_IF_ERROR(Need(out->final_observations, "final_observations"));
-      MG_RETURN_IF_ERROR(Need(out->final_masks, "final_masks"));
-    }
-  }
+  const bool ends = steps && autoreset == Autoreset::kSameStep;
+  const std::tuple<const void*, const char*, bool> needed[] = {
+      {out->observations, "observations", true},
+      {out->masks, "masks", true},
+      {out->latency_ps, "latency_ps", true},
+      {out->rewards, "rewards", steps},
+      {out->terminated, "terminated", steps},
+      {out->final_observations, "final_observations", ends},
+      {out->final_masks, "final_masks", ends}};
+  for (const auto& [pointer, name, is_needed] : needed)
+    if (is_needed) MG_RETURN_IF_ERROR(Need(pointer, name));
   StepBuffers buffers;
   buffers.observations = out->observations;
   buffers.masks = out->masks;
@@ -186,14 +210,8 @@ absl::StatusOr<StepBuffers> BuffersOf(const mg_buffers* out, bool steps, Autores
 }
 
 absl::StatusOr<VectorEnvOptions> EnvsOptions(const mg_envs_options& given) {
-  if (given.autoreset < MG_NEXT_STEP || given.autoreset > MG_DISABLED) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("autoreset: found ", given.autoreset, ", allowed: 0, 1, 2"));
-  }
-  if (given.fixed != 0 && given.fixed != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("fixed: found ", given.fixed, ", allowed: 0, 1"));
-  }
+  MG_RETURN_IF_ERROR(NeedIndex("autoreset", given.autoreset, MG_DISABLED + 1));
+  MG_RETURN_IF_ERROR(NeedIndex("fixed", given.fixed, 2));
   VectorEnvOptions options;
   options.autoreset = static_cast<Autoreset>(given.autoreset);
   options.order = given.fixed == 1 ? GameOrder::kFixed : GameOrder::kDrawn;
@@ -213,77 +231,64 @@ uint32_t mg_version() { return 1000 * MG_VERSION_MAJOR + MG_VERSION_MINOR; }
 const char* mg_last_error() { return LastError().c_str(); }
 
 int mg_free(mg_handle handle) {
-  return Run([&](Handles& all) { return all.Free(handle); });
+  return Run([&] { return Handles::Get().Free(handle); });
 }
 
 int mg_program_load(const char* path, mg_handle* program) {
-  return Run([&](Handles& all) -> absl::Status {
+  return Run([&]() -> absl::Status {
     MG_RETURN_IF_ERROR(Need(path, "path"));
-    MG_RETURN_IF_ERROR(Need(program, "program"));
     MG_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
-    return AddProgram(all, bytes, program);
+    return AddProgram(bytes, program);
   });
 }
 
 int mg_program_parse(const void* bytes, size_t size, mg_handle* program) {
-  return Run([&](Handles& all) -> absl::Status {
+  return Run([&]() -> absl::Status {
     MG_RETURN_IF_ERROR(Need(bytes, "bytes"));
-    MG_RETURN_IF_ERROR(Need(program, "program"));
-    return AddProgram(all, absl::string_view(static_cast<const char*>(bytes), size), program);
+    return AddProgram(absl::string_view(static_cast<const char*>(bytes), size), program);
   });
 }
 
 int mg_program_name(mg_handle program, char* out, size_t room, size_t* size) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_ASSIGN_OR_RETURN(const auto file, all.Share<ProgramFile>(program, "program"));
+  return Of<ProgramFile>(program, "program", [&](const Shared<ProgramFile>& file) {
     return GiveText(file->program->name(), out, room, size);
   });
 }
 
 int mg_game_create(mg_handle program, const char* kind, const char* hardware,
                    const mg_option* options, size_t num_options, mg_handle* game) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_RETURN_IF_ERROR(Need(game, "game"));
+  return Of<ProgramFile>(program, "program", [&](const Shared<ProgramFile>& file) -> absl::Status {
     if (num_options > 0) MG_RETURN_IF_ERROR(Need(options, "options"));
-    MG_ASSIGN_OR_RETURN(const auto file, all.Share<ProgramFile>(program, "program"));
     MG_ASSIGN_OR_RETURN(Shared<Game> made,
                         MakeGame(*file, kind, hardware, absl::MakeSpan(options, num_options)));
-    return AddTo(all, std::move(made), game);
+    return Add(std::move(made), game, "game");
   });
 }
 
 int mg_game_info_of(mg_handle game, mg_game_info* info) {
-  return Run([&](Handles& all) -> absl::Status {
+  return Of<Game>(game, "game", [&](const Shared<Game>& of) -> absl::Status {
     MG_RETURN_IF_ERROR(Need(info, "info"));
-    MG_ASSIGN_OR_RETURN(const auto of, all.Share<Game>(game, "game"));
     *info = {of->all_main_ps(), of->num_actions(), of->max_decisions()};
     return absl::OkStatus();
   });
 }
 
 int mg_game_action_name(mg_handle game, int32_t action, char* out, size_t room, size_t* size) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_ASSIGN_OR_RETURN(const auto of, all.Share<Game>(game, "game"));
-    if (action < 0 || action >= of->num_actions()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("action: found ", action, ", allowed: 0 to ", of->num_actions() - 1));
-    }
+  return Of<Game>(game, "game", [&](const Shared<Game>& of) -> absl::Status {
+    MG_RETURN_IF_ERROR(NeedIndex("action", action, of->num_actions()));
     return GiveText(of->ActionToString(action), out, room, size);
   });
 }
 
 int mg_observer_create(mg_handle game, const mg_observation* observation, mg_handle* observer) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_RETURN_IF_ERROR(Need(observer, "observer"));
-    MG_ASSIGN_OR_RETURN(auto of, all.Share<Game>(game, "game"));
-    MG_ASSIGN_OR_RETURN(Observer made, Observer::Create(std::move(of), ObservationOf(observation)));
-    return AddTo(all, std::make_shared<const Observer>(std::move(made)), observer);
+  return Of<Game>(game, "game", [&](const Shared<Game>& of) -> absl::Status {
+    MG_ASSIGN_OR_RETURN(Observer made, Observer::Create(of, ObservationOf(observation)));
+    return Add(std::make_shared<const Observer>(std::move(made)), observer, "observer");
   });
 }
 
 int mg_observer_size(mg_handle observer, size_t* numbers, size_t* parts) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_ASSIGN_OR_RETURN(const auto of, all.Share<Observer>(observer, "observer"));
+  return Of<Observer>(observer, "observer", [&](const Shared<Observer>& of) {
     if (numbers != nullptr) *numbers = of->size();
     if (parts != nullptr) *parts = of->game().options().Layout(of->options()).size();
     return absl::OkStatus();
@@ -291,14 +296,10 @@ int mg_observer_size(mg_handle observer, size_t* numbers, size_t* parts) {
 }
 
 int mg_observer_part(mg_handle observer, size_t index, mg_part* part) {
-  return Run([&](Handles& all) -> absl::Status {
+  return Of<Observer>(observer, "observer", [&](const Shared<Observer>& of) -> absl::Status {
     MG_RETURN_IF_ERROR(Need(part, "part"));
-    MG_ASSIGN_OR_RETURN(const auto of, all.Share<Observer>(observer, "observer"));
     const std::vector<ObservationPart> layout = of->game().options().Layout(of->options());
-    if (index >= layout.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("index: found ", index, ", allowed: 0 to ", layout.size() - 1));
-    }
+    MG_RETURN_IF_ERROR(NeedIndex("index", index, layout.size()));
     const ObservationPart& one = layout[index];
     mg_part found = {};
     MG_CHECK(one.name.size() < sizeof found.name && one.shape.size() <= std::size(found.shape));
@@ -312,10 +313,9 @@ int mg_observer_part(mg_handle observer, size_t index, mg_part* part) {
 }
 
 int mg_observer_write(mg_handle observer, mg_handle position, float* out, size_t room) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_ASSIGN_OR_RETURN(const auto of, all.Share<Observer>(observer, "observer"));
+  return Of<Observer>(observer, "observer", [&](const Shared<Observer>& of) -> absl::Status {
     MG_RETURN_IF_ERROR(NeedRoom(out, room, of->size(), "out"));
-    MG_ASSIGN_OR_RETURN(const auto at, all.Take<Position>(position, "position"));
+    MG_ASSIGN_OR_RETURN(const auto at, Handles::Get().Take<Position>(position, "position"));
     if (&at->game() != &of->game()) {
       return absl::InvalidArgumentError(
           "position: found one of another game, allowed: one of the observer's");
@@ -326,99 +326,85 @@ int mg_observer_write(mg_handle observer, mg_handle position, float* out, size_t
 }
 
 int mg_position_create(mg_handle game, mg_handle* position) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_RETURN_IF_ERROR(Need(position, "position"));
-    MG_ASSIGN_OR_RETURN(const auto of, all.Share<Game>(game, "game"));
-    return AddTo(all, of->NewInitialPosition(), position);
+  return Of<Game>(game, "game", [&](const Shared<Game>& of) {
+    return Add(of->NewInitialPosition(), position, "position");
   });
 }
 
 int mg_position_clone(mg_handle position, mg_handle* clone) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_RETURN_IF_ERROR(Need(clone, "clone"));
-    MG_ASSIGN_OR_RETURN(const auto at, all.Take<Position>(position, "position"));
-    return AddTo(all, at->Clone(), clone);
-  });
+  return With<Position>(position, "position",
+                        [&](const Position& at) { return Add(at.Clone(), clone, "clone"); });
 }
 
 int mg_position_info_of(mg_handle position, mg_position_info* info) {
-  return Run([&](Handles& all) -> absl::Status {
+  return With<Position>(position, "position", [&](const Position& at) -> absl::Status {
     MG_RETURN_IF_ERROR(Need(info, "info"));
-    MG_ASSIGN_OR_RETURN(const auto at, all.Take<Position>(position, "position"));
-    *info = {at->latency_ps(), at->num_decisions(), at->IsTerminal() ? 1 : 0};
+    *info = {at.latency_ps(), at.num_decisions(), at.IsTerminal() ? 1 : 0};
     return absl::OkStatus();
   });
 }
 
 int mg_position_legal(mg_handle position, int8_t* mask, size_t room) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_ASSIGN_OR_RETURN(const auto at, all.Take<Position>(position, "position"));
-    const size_t count = at->game().num_actions();
+  return With<Position>(position, "position", [&](const Position& at) -> absl::Status {
+    const size_t count = at.game().num_actions();
     MG_RETURN_IF_ERROR(NeedRoom(mask, room, count, "mask"));
     std::memset(mask, 0, count);
-    for (const int action : at->legal_actions()) mask[action] = 1;
+    for (const int action : at.legal_actions()) mask[action] = 1;
     return absl::OkStatus();
   });
 }
 
 int mg_position_apply(mg_handle position, int32_t action, int64_t* saved_ps) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_ASSIGN_OR_RETURN(const auto at, all.Take<Position>(position, "position"));
-    MG_ASSIGN_OR_RETURN(const int64_t saved, at->Apply(action));
+  return With<Position>(position, "position", [&](Position& at) -> absl::Status {
+    MG_ASSIGN_OR_RETURN(const int64_t saved, at.Apply(action));
     if (saved_ps != nullptr) *saved_ps = saved;
     return absl::OkStatus();
   });
 }
 
 int mg_position_undo(mg_handle position) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_ASSIGN_OR_RETURN(const auto at, all.Take<Position>(position, "position"));
-    if (at->num_decisions() == 0)
+  return With<Position>(position, "position", [&](Position& at) {
+    if (at.num_decisions() == 0)
       return absl::FailedPreconditionError("undo: the position is the start of its game");
-    at->Undo();
+    at.Undo();
     return absl::OkStatus();
   });
 }
 
 int mg_position_actions(mg_handle position, uint8_t* out, size_t room, size_t* size) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_ASSIGN_OR_RETURN(const auto at, all.Take<Position>(position, "position"));
-    const absl::Span<const uint8_t> actions = at->actions();
+  return With<Position>(position, "position", [&](const Position& at) {
+    const absl::Span<const uint8_t> actions = at.actions();
     return Give({reinterpret_cast<const char*>(actions.data()), actions.size()}, out, room, size,
                 false);
   });
 }
 
 int mg_position_text(mg_handle position, char* out, size_t room, size_t* size) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_ASSIGN_OR_RETURN(const auto at, all.Take<Position>(position, "position"));
-    return GiveText(at->ToString(), out, room, size);
+  return With<Position>(position, "position", [&](const Position& at) {
+    return GiveText(at.ToString(), out, room, size);
   });
 }
 
 int mg_position_plan(mg_handle position, char* out, size_t room, size_t* size) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_ASSIGN_OR_RETURN(const auto at, all.Take<Position>(position, "position"));
-    return GiveText(JsonOfPlan(*at), out, room, size);
+  return With<Position>(position, "position", [&](const Position& at) {
+    return GiveText(JsonOfPlan(at), out, room, size);
   });
 }
 
 int mg_position_log(mg_handle position, const char* player, uint64_t seed, void* out, size_t room,
                     size_t* size) {
-  return Run([&](Handles& all) -> absl::Status {
+  return With<Position>(position, "position", [&](const Position& at) -> absl::Status {
     MG_RETURN_IF_ERROR(Need(player, "player"));
-    MG_ASSIGN_OR_RETURN(const auto at, all.Take<Position>(position, "position"));
-    if (!at->IsTerminal())
+    if (!at.IsTerminal())
       return absl::FailedPreconditionError("log: the game is not over; play it to its end first");
-    MG_ASSIGN_OR_RETURN(const GameLog log, RecordGame(at->game(), at->actions(), player, seed));
+    MG_ASSIGN_OR_RETURN(const GameLog log, RecordGame(at.game(), at.actions(), player, seed));
     return Give(SerializeGameLog(log), out, room, size, false);
   });
 }
 
 int mg_log_replay(mg_handle program, const void* log, size_t size, mg_handle* position) {
-  return Run([&](Handles& all) -> absl::Status {
+  return Of<ProgramFile>(program, "program", [&](const Shared<ProgramFile>& file) -> absl::Status {
     MG_RETURN_IF_ERROR(Need(log, "log"));
-    MG_ASSIGN_OR_RETURN(const auto file, all.Share<ProgramFile>(program, "program"));
     MG_ASSIGN_OR_RETURN(const GameLog parsed,
                         ParseGameLog(absl::string_view(static_cast<const char*>(log), size)));
     MG_ASSIGN_OR_RETURN(const ReplayVerdict verdict, ReplayLog(parsed, file->program));
@@ -427,69 +413,60 @@ int mg_log_replay(mg_handle program, const void* log, size_t size, mg_handle* po
     MG_ASSIGN_OR_RETURN(const Shared<Game> game,
                         Game::Create(file->program, parsed.hardware, *parsed.options));
     MG_ASSIGN_OR_RETURN(std::unique_ptr<Position> end, PlayActions(*game, parsed.actions));
-    return AddTo(all, std::move(end), position);
+    return Add(std::move(end), position, "position");
   });
 }
 
 int mg_envs_create(const mg_handle* games, size_t num_games, int32_t count,
                    const mg_envs_options* options, mg_handle* envs) {
-  return Run([&](Handles& all) -> absl::Status {
+  return Run([&]() -> absl::Status {
     MG_RETURN_IF_ERROR(Need(games, "games"));
     MG_RETURN_IF_ERROR(Need(options, "options"));
-    MG_RETURN_IF_ERROR(Need(envs, "envs"));
     std::vector<Shared<Game>> list;
     for (const mg_handle handle : absl::MakeSpan(games, num_games)) {
-      MG_ASSIGN_OR_RETURN(auto game, all.Share<Game>(handle, "games"));
+      MG_ASSIGN_OR_RETURN(auto game, Handles::Get().Share<Game>(handle, "games"));
       list.push_back(std::move(game));
     }
     MG_ASSIGN_OR_RETURN(const VectorEnvOptions settings, EnvsOptions(*options));
     MG_ASSIGN_OR_RETURN(auto drawn, GameList::Create(list, ObservationOf(&options->observation)));
     MG_ASSIGN_OR_RETURN(auto made, VectorEnv::Create(std::move(drawn), count, settings));
-    return AddTo(all, std::move(made), envs);
+    return Add(std::move(made), envs, "envs");
   });
 }
 
 int mg_envs_info_of(mg_handle envs, mg_envs_info* info) {
-  return Run([&](Handles& all) -> absl::Status {
+  return With<VectorEnv>(envs, "envs", [&](const VectorEnv& of) -> absl::Status {
     MG_RETURN_IF_ERROR(Need(info, "info"));
-    MG_ASSIGN_OR_RETURN(const auto of, all.Take<VectorEnv>(envs, "envs"));
-    *info = {of->count(), of->games().num_actions(), of->games().observation_size(), of->threads()};
+    *info = {of.count(), of.games().num_actions(), of.games().observation_size(), of.threads()};
     return absl::OkStatus();
   });
 }
 
 int mg_envs_reset(mg_handle envs, const uint64_t* seeds, const uint8_t* which,
                   const mg_buffers* out) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_ASSIGN_OR_RETURN(const auto of, all.Take<VectorEnv>(envs, "envs"));
+  return With<VectorEnv>(envs, "envs", [&](VectorEnv& of) -> absl::Status {
     MG_ASSIGN_OR_RETURN(const StepBuffers buffers, BuffersOf(out, false, Autoreset::kDisabled));
-    const size_t count = of->count();
+    const size_t count = of.count();
     std::vector<std::optional<uint64_t>> given;
     if (seeds != nullptr) given.assign(seeds, seeds + count);
     const std::unique_ptr<bool[]> chosen(which == nullptr ? nullptr : new bool[count]);
     for (size_t i = 0; which != nullptr && i < count; ++i) chosen[i] = which[i] != 0;
-    return of->Reset(given, absl::MakeSpan(chosen.get(), which == nullptr ? 0 : count), buffers);
+    return of.Reset(given, absl::MakeSpan(chosen.get(), which == nullptr ? 0 : count), buffers);
   });
 }
 
 int mg_envs_step(mg_handle envs, const int64_t* actions, const mg_buffers* out) {
-  return Run([&](Handles& all) -> absl::Status {
+  return With<VectorEnv>(envs, "envs", [&](VectorEnv& of) -> absl::Status {
     MG_RETURN_IF_ERROR(Need(actions, "actions"));
-    MG_ASSIGN_OR_RETURN(const auto of, all.Take<VectorEnv>(envs, "envs"));
-    MG_ASSIGN_OR_RETURN(const StepBuffers buffers, BuffersOf(out, true, of->autoreset()));
-    return of->Step(absl::MakeSpan(actions, static_cast<size_t>(of->count())), buffers);
+    MG_ASSIGN_OR_RETURN(const StepBuffers buffers, BuffersOf(out, true, of.autoreset()));
+    return of.Step(absl::MakeSpan(actions, static_cast<size_t>(of.count())), buffers);
   });
 }
 
 int mg_envs_position(mg_handle envs, int32_t index, mg_handle* position) {
-  return Run([&](Handles& all) -> absl::Status {
-    MG_RETURN_IF_ERROR(Need(position, "position"));
-    MG_ASSIGN_OR_RETURN(const auto of, all.Take<VectorEnv>(envs, "envs"));
-    if (index < 0 || index >= of->count()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("index: found ", index, ", allowed: 0 to ", of->count() - 1));
-    }
-    return AddTo(all, of->environment(index).position().Clone(), position);
+  return With<VectorEnv>(envs, "envs", [&](const VectorEnv& of) -> absl::Status {
+    MG_RETURN_IF_ERROR(NeedIndex("index", index, of.count()));
+    return Add(of.environment(index).position().Clone(), position, "position");
   });
 }
 // NOLINTEND(readability-identifier-naming,readability-inconsistent-declaration-parameter-name)

@@ -64,13 +64,21 @@ void OneOf(const char* name, const std::string& found, const char* a, const char
                          "', allowed: '" + a + "', '" + b + "'");
 }
 
+// What a function of the C interface makes.
+template <class Make>
+Owned Made(const Make& make) {
+  mg_handle handle = 0;
+  Check(make(&handle));
+  return Owned(handle);
+}
+
 // The bytes that a function of the C interface gives.
-template <class Give>
-std::string BytesOf(const Give& give) {
+template <class Give, class... Arguments>
+std::string BytesOf(const Give& give, Arguments... arguments) {
   size_t size = 0;
-  Check(give(nullptr, 0, &size));
+  Check(give(arguments..., nullptr, 0, &size));
   std::string bytes(size + 1, '\0');  // texts end with a 0
-  Check(give(bytes.data(), bytes.size(), &size));
+  Check(give(arguments..., bytes.data(), bytes.size(), &size));
   bytes.resize(size);
   return bytes;
 }
@@ -107,12 +115,6 @@ std::string HardwareOf(const std::string& hardware) {
   return json.str();
 }
 
-std::string PlanOf(mg_handle position) {
-  return BytesOf([&](char* out, size_t room, size_t* size) {
-    return mg_position_plan(position, out, room, size);
-  });
-}
-
 }  // namespace
 
 MallocGame::MallocGame(const spiel::GameParameters& parameters)
@@ -130,22 +132,19 @@ MallocGame::MallocGame(const spiel::GameParameters& parameters)
   if (actions == "paper") options.push_back({"paper_actions", 1});
   if (candidates != 4) options.push_back({"candidates", static_cast<double>(candidates)});
 
-  mg_handle handle = 0;
-  Check(mg_program_load(PathOf(program).c_str(), &handle));
-  program_ = Owned(handle);
-  Check(mg_game_create(program_.get(), kind.c_str(),
-                       hardware.empty() ? nullptr : HardwareOf(hardware).c_str(), options.data(),
-                       options.size(), &handle));
-  game_ = Owned(handle);
+  const std::string chip = HardwareOf(hardware);
+  program_ = Made([&](auto* out) { return mg_program_load(PathOf(program).c_str(), out); });
+  game_ = Made([&](auto* out) {
+    return mg_game_create(program_.get(), kind.c_str(), chip.empty() ? nullptr : chip.c_str(),
+                          options.data(), options.size(), out);
+  });
   Check(mg_game_info_of(game_.get(), &info_));
   if (info_.max_decisions == 0) {
     spiel::SpielFatalError("mallocgame: program: '" + program +
                            "' has nothing to decide; allowed: one access or more");
   }
-  const bool compact = observation == "compact";
-  Check(mg_observer_create(game_.get(), compact ? &MG_OBSERVATION_COMPACT : &MG_OBSERVATION_FULL,
-                           &handle));
-  observer_ = Owned(handle);
+  const auto* parts = observation == "compact" ? &MG_OBSERVATION_COMPACT : &MG_OBSERVATION_FULL;
+  observer_ = Made([&](auto* out) { return mg_observer_create(game_.get(), parts, out); });
   size_t numbers = 0;
   Check(mg_observer_size(observer_.get(), &numbers, nullptr));
   observation_size_ = static_cast<int>(numbers);
@@ -165,15 +164,12 @@ std::unique_ptr<spiel::State> MallocGame::NewInitialState() const {
 }
 
 std::string MallocGame::ActionToString(spiel::Player /*player*/, spiel::Action action) const {
-  return BytesOf([&](char* out, size_t room, size_t* size) {
-    return mg_game_action_name(game_.get(), static_cast<int32_t>(action), out, room, size);
-  });
+  return BytesOf(mg_game_action_name, game_.get(), static_cast<int32_t>(action));
 }
 
 std::unique_ptr<spiel::State> MallocGame::Replay(const std::string& log) const {
-  mg_handle handle = 0;
-  Check(mg_log_replay(program_.get(), log.data(), log.size(), &handle));
-  const Owned end(handle);
+  const Owned end =
+      Made([&](auto* out) { return mg_log_replay(program_.get(), log.data(), log.size(), out); });
   const std::string actions = BytesOf([&](char* out, size_t room, size_t* size) {
     return mg_position_actions(end.get(), reinterpret_cast<uint8_t*>(out), room, size);
   });
@@ -181,7 +177,7 @@ std::unique_ptr<spiel::State> MallocGame::Replay(const std::string& log) const {
   for (const char action : actions) {
     state->ApplyActionWithLegalityCheck(static_cast<uint8_t>(action));
   }
-  if (static_cast<const MallocState&>(*state).Plan() != PlanOf(end.get())) {
+  if (static_cast<const MallocState&>(*state).Plan() != BytesOf(mg_position_plan, end.get())) {
     spiel::SpielFatalError("mallocgame: the log is of a game with other options than " +
                            ToString());
   }
@@ -189,16 +185,12 @@ std::unique_ptr<spiel::State> MallocGame::Replay(const std::string& log) const {
 }
 
 MallocState::MallocState(std::shared_ptr<const spiel::Game> game) : spiel::State(std::move(game)) {
-  mg_handle handle = 0;
-  Check(mg_position_create(this->game().game_.get(), &handle));
-  position_ = Owned(handle);
+  position_ = Made([&](auto* out) { return mg_position_create(this->game().game_.get(), out); });
   Look();
 }
 
 MallocState::MallocState(const MallocState& other) : spiel::State(other), info_(other.info_) {
-  mg_handle handle = 0;
-  Check(mg_position_clone(other.position_.get(), &handle));
-  position_ = Owned(handle);
+  position_ = Made([&](auto* out) { return mg_position_clone(other.position_.get(), out); });
 }
 
 void MallocState::Look() { Check(mg_position_info_of(position_.get(), &info_)); }
@@ -222,11 +214,7 @@ std::string MallocState::ActionToString(spiel::Player player, spiel::Action acti
   return game().ActionToString(player, action);
 }
 
-std::string MallocState::ToString() const {
-  return BytesOf([&](char* out, size_t room, size_t* size) {
-    return mg_position_text(position_.get(), out, room, size);
-  });
-}
+std::string MallocState::ToString() const { return BytesOf(mg_position_text, position_.get()); }
 
 std::vector<double> MallocState::Returns() const {
   const auto all_main_ps = static_cast<double>(game().info_.all_main_ps);
@@ -271,12 +259,10 @@ void MallocState::UndoAction(spiel::Player player, spiel::Action action) {
   --move_number_;
 }
 
-std::string MallocState::Plan() const { return PlanOf(position_.get()); }
+std::string MallocState::Plan() const { return BytesOf(mg_position_plan, position_.get()); }
 
 std::string MallocState::Log(const std::string& player, uint64_t seed) const {
-  return BytesOf([&](char* out, size_t room, size_t* size) {
-    return mg_position_log(position_.get(), player.c_str(), seed, out, room, size);
-  });
+  return BytesOf(mg_position_log, position_.get(), player.c_str(), seed);
 }
 
 }  // namespace mallocgame

@@ -12,7 +12,6 @@
 #if __has_include(<xla/ffi/api/ffi.h>)
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -41,42 +40,33 @@ HandleNumbers NumbersOf(uint64_t id, uint64_t calls) {
           static_cast<uint32_t>(calls >> 32)};
 }
 
-class Served;
-
-// All that Python or an executable still has, by their ids. What a call uses lives until its end.
-class Registry {
+// Environments, and the memory that a step needs beside XLA's. What Python or an executable still
+// has is found by its id; what a call uses lives until its end.
+class XlaEnvironments {
  public:
-  static Registry& Get() {
-    static Registry& all = *new Registry;
-    return all;
+  static std::shared_ptr<XlaEnvironments> Make(std::unique_ptr<VectorEnv> environments) {
+    const auto made = std::make_shared<XlaEnvironments>(std::move(environments));
+    Registry& all = Registry::Get();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    made->id_ = ++all.last;
+    all.by_id[made->id_] = made;
+    return made;
   }
-  void Add(uint64_t id, const std::shared_ptr<Served>& served) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    served_[id] = served;
+  static std::shared_ptr<XlaEnvironments> Find(uint64_t id) {
+    Registry& all = Registry::Get();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    const auto found = all.by_id.find(id);
+    return found == all.by_id.end() ? nullptr : found->second.lock();
   }
-  void Remove(uint64_t id) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    served_.erase(id);
+  explicit XlaEnvironments(std::unique_ptr<VectorEnv> environments)
+      : environments_(std::move(environments)) {}
+  XlaEnvironments(const XlaEnvironments&) = delete;
+  XlaEnvironments& operator=(const XlaEnvironments&) = delete;
+  ~XlaEnvironments() {
+    Registry& all = Registry::Get();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    all.by_id.erase(id_);
   }
-  std::shared_ptr<Served> Find(uint64_t id) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = served_.find(id);
-    return found == served_.end() ? nullptr : found->second.lock();
-  }
-
- private:
-  std::mutex mutex_;
-  std::unordered_map<uint64_t, std::weak_ptr<Served>> served_;
-};
-
-// Environments, and the memory that a step needs beside XLA's.
-class Served {
- public:
-  explicit Served(std::unique_ptr<VectorEnv> environments)
-      : environments_(std::move(environments)), id_(NextId()) {}
-  Served(const Served&) = delete;
-  Served& operator=(const Served&) = delete;
-  ~Served() { Registry::Get().Remove(id_); }
 
   uint64_t id() const { return id_; }
   const VectorEnv& environments() const { return *environments_; }
@@ -113,10 +103,15 @@ class Served {
   }
 
  private:
-  static uint64_t NextId() {
-    static std::atomic<uint64_t> last{0};
-    return ++last;
-  }
+  struct Registry {
+    static Registry& Get() {
+      static Registry& all = *new Registry;  // never destroyed: executables may outlive main()
+      return all;
+    }
+    std::mutex mutex;
+    uint64_t last = 0;
+    std::unordered_map<uint64_t, std::weak_ptr<XlaEnvironments>> by_id;
+  };
   static absl::Status Busy() {
     return absl::UnavailableError("xla: another thread is at work with these environments");
   }
@@ -138,7 +133,7 @@ class Served {
   }
 
   std::unique_ptr<VectorEnv> environments_;
-  uint64_t id_;
+  uint64_t id_ = 0;
   std::mutex mutex_;
   uint64_t calls_ = 0;
   std::vector<int64_t> actions_, latency_ps_;
@@ -147,26 +142,8 @@ class Served {
   std::vector<int8_t> final_masks_;
 };
 
-// The environments as Python has them.
-class XlaEnvironments {
- public:
-  explicit XlaEnvironments(std::unique_ptr<VectorEnv> environments)
-      : served_(std::make_shared<Served>(std::move(environments))) {
-    Registry::Get().Add(served_->id(), served_);
-  }
-
-  uint64_t id() const { return served_->id(); }
-  // That of no call, which only a reset takes.
-  py::array_t<uint32_t> Handle() const {
-    const HandleNumbers numbers = NumbersOf(served_->id(), 0);
-    return py::array_t<uint32_t>(static_cast<py::ssize_t>(numbers.size()), numbers.data());
-  }
-
- private:
-  std::shared_ptr<Served> served_;
-};
-
 using Numbers = ffi::BufferR1<ffi::U32>;
+using Next = ffi::ResultBufferR1<ffi::U32>;
 using Rows = ffi::ResultBufferR2<ffi::F32>;
 using Masks = ffi::ResultBufferR2<ffi::S8>;
 
@@ -181,12 +158,14 @@ absl::Status WrongShape(const char* name) {
 }
 
 // The environments of a handle, if the arrays are as large as theirs.
-absl::StatusOr<std::shared_ptr<Served>> Find(const Numbers& handle, Rows& observations,
-                                             Masks& masks) {
-  if (handle.element_count() != std::tuple_size_v<HandleNumbers>) return WrongShape("handles");
+absl::StatusOr<std::shared_ptr<XlaEnvironments>> Find(const Numbers& handle, Next& next,
+                                                      Rows& observations, Masks& masks) {
+  constexpr size_t kNumbers = std::tuple_size_v<HandleNumbers>;
+  if (handle.element_count() != kNumbers || next->element_count() != kNumbers)
+    return WrongShape("handles");
   const uint32_t* numbers = handle.typed_data();
   const uint64_t id = numbers[0] + (uint64_t{numbers[1]} << 32);
-  std::shared_ptr<Served> served = Registry::Get().Find(id);
+  const auto served = XlaEnvironments::Find(id);
   if (served == nullptr) {
     return absl::FailedPreconditionError(
         "xla: the handle is of environments that are gone; keep what VectorEnv.xla() returned");
@@ -201,14 +180,13 @@ absl::StatusOr<std::shared_ptr<Served>> Find(const Numbers& handle, Rows& observ
   return served;
 }
 
-void Write(const Served& served, uint64_t calls, ffi::ResultBufferR1<ffi::U32>& out) {
+void Write(const XlaEnvironments& served, uint64_t calls, Next& out) {
   const HandleNumbers numbers = NumbersOf(served.id(), calls);
   std::copy(numbers.begin(), numbers.end(), out->typed_data());
 }
 
-absl::Status ResetCall(const Numbers& handle, const Numbers& seed,
-                       ffi::ResultBufferR1<ffi::U32>& next, Rows& observations, Masks& masks) {
-  MG_ASSIGN_OR_RETURN(const auto served, Find(handle, observations, masks));
+absl::Status ResetCall(Numbers handle, Numbers seed, Next next, Rows observations, Masks masks) {
+  MG_ASSIGN_OR_RETURN(const auto served, Find(handle, next, observations, masks));
   std::optional<uint32_t> given;  // an array of no numbers or of one
   if (seed.element_count() > 0) given = seed.typed_data()[0];
   uint64_t calls = 0;
@@ -217,11 +195,10 @@ absl::Status ResetCall(const Numbers& handle, const Numbers& seed,
   return absl::OkStatus();
 }
 
-absl::Status StepCall(const Numbers& handle, const ffi::BufferR1<ffi::S32>& actions,
-                      ffi::ResultBufferR1<ffi::U32>& next, Rows& observations, Masks& masks,
-                      ffi::ResultBufferR1<ffi::F32>& rewards,
-                      ffi::ResultBufferR1<ffi::PRED>& terminated) {
-  MG_ASSIGN_OR_RETURN(const auto served, Find(handle, observations, masks));
+absl::Status StepCall(Numbers handle, ffi::BufferR1<ffi::S32> actions, Next next, Rows observations,
+                      Masks masks, ffi::ResultBufferR1<ffi::F32> rewards,
+                      ffi::ResultBufferR1<ffi::PRED> terminated) {
+  MG_ASSIGN_OR_RETURN(const auto served, Find(handle, next, observations, masks));
   const size_t count = served->environments().count();
   if (rewards->element_count() != count || terminated->element_count() != count)
     return WrongShape("rewards or ends");
@@ -239,46 +216,28 @@ absl::Status StepCall(const Numbers& handle, const ffi::BufferR1<ffi::S32>& acti
 // it, because Python may have forgotten them when it runs.
 struct Kept {
   static ffi::TypeId id;
-  std::shared_ptr<Served> environments;
+  std::shared_ptr<XlaEnvironments> environments;
 };
 ffi::TypeId Kept::id = {};
 constexpr ffi::TypeInfo kKeptInfo = ffi::MakeTypeInfo<Kept>();
 
 ffi::ErrorOr<std::unique_ptr<Kept>> Keep(int64_t id) {
-  return std::make_unique<Kept>(Kept{Registry::Get().Find(static_cast<uint64_t>(id))});
+  return std::make_unique<Kept>(Kept{XlaEnvironments::Find(static_cast<uint64_t>(id))});
 }
 
 XLA_FFI_DEFINE_HANDLER(kKeep, Keep, ffi::Ffi::BindInstantiate().Attr<int64_t>("environments"));
 
-XLA_FFI_DEFINE_HANDLER(kReset,
-                       ([](int64_t /*id*/, Numbers handle, Numbers seed,
-                           ffi::ResultBufferR1<ffi::U32> next, Rows observations, Masks masks) {
-                         return ErrorOf(ResetCall(handle, seed, next, observations, masks));
-                       }),
-                       ffi::Ffi::Bind()
-                           .Attr<int64_t>("environments")
-                           .Arg<Numbers>()
-                           .Arg<Numbers>()
-                           .Ret<ffi::BufferR1<ffi::U32>>()
-                           .Ret<ffi::BufferR2<ffi::F32>>()
-                           .Ret<ffi::BufferR2<ffi::S8>>());
-
-XLA_FFI_DEFINE_HANDLER(
-    kStep,
-    ([](int64_t /*id*/, Numbers handle, ffi::BufferR1<ffi::S32> actions,
-        ffi::ResultBufferR1<ffi::U32> next, Rows observations, Masks masks,
-        ffi::ResultBufferR1<ffi::F32> rewards, ffi::ResultBufferR1<ffi::PRED> terminated) {
-      return ErrorOf(StepCall(handle, actions, next, observations, masks, rewards, terminated));
-    }),
-    ffi::Ffi::Bind()
-        .Attr<int64_t>("environments")
-        .Arg<Numbers>()
-        .Arg<ffi::BufferR1<ffi::S32>>()
-        .Ret<ffi::BufferR1<ffi::U32>>()
-        .Ret<ffi::BufferR2<ffi::F32>>()
-        .Ret<ffi::BufferR2<ffi::S8>>()
-        .Ret<ffi::BufferR1<ffi::F32>>()
-        .Ret<ffi::BufferR1<ffi::PRED>>());
+// A call as XLA makes it: before its arrays it has what Keep() was told.
+template <auto call>
+struct Called;
+template <class... Arrays, absl::Status (*call)(Arrays...)>
+struct Called<call> {
+  static ffi::Error Run(ffi::Dictionary /*environments*/, Arrays... arrays) {
+    return ErrorOf(call(arrays...));
+  }
+};
+XLA_FFI_DEFINE_HANDLER(kReset, Called<ResetCall>::Run);
+XLA_FFI_DEFINE_HANDLER(kStep, Called<StepCall>::Run);
 
 py::capsule CapsuleOf(XLA_FFI_Handler* handler) {
   return py::capsule(reinterpret_cast<void*>(handler));
@@ -287,17 +246,23 @@ py::capsule CapsuleOf(XLA_FFI_Handler* handler) {
 }  // namespace
 
 py::object MakeXlaEnvironments(std::unique_ptr<VectorEnv> environments) {
-  return py::cast(std::make_unique<XlaEnvironments>(std::move(environments)));
+  return py::cast(XlaEnvironments::Make(std::move(environments)));
 }
 
 void BindXla(py::module_& module) {
-  py::class_<XlaEnvironments>(module, "XlaEnvironments",
-                              "Environments that XLA steps on the CPU; VectorEnv.xla makes them.")
+  py::class_<XlaEnvironments, std::shared_ptr<XlaEnvironments>>(
+      module, "XlaEnvironments",
+      "Environments that XLA steps on the CPU; VectorEnv.xla makes them.")
       .def("__reduce_ex__", RefusePickling("pickle the VectorEnv that made it"))
       .def_property_readonly("id", &XlaEnvironments::id,
                              "The number by which custom calls know them.")
-      .def("handle", &XlaEnvironments::Handle,
-           "An array uint32 [4]: the number, and how many calls they have had.");
+      .def(
+          "handle",
+          [](const XlaEnvironments& of) {
+            const HandleNumbers none = NumbersOf(of.id(), 0);  // which only a reset takes
+            return py::array_t<uint32_t>(static_cast<py::ssize_t>(none.size()), none.data());
+          },
+          "An array uint32 [4]: the number, and how many calls they have had.");
   module.def(
       "xla_targets",
       [] {

@@ -8,19 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                      \
-  do {                          \
-    if (!(condition)) {                                                                       \
-      fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #condition,          \
-              mg_last_error());                                                               \
-      exit(1);                                                                                \
-    }                                                                                         \
+#define CHECK(condition)                                                             \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
+      fprintf(stderr, "%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #condition, \
+              mg_last_error());                                                      \
+      exit(1);                                                                       \
+    }                                                                                \
   } while (0)
 #define OK(call) CHECK((call) == MG_OK)
 /* The call is refused with a code and a sentence that has these words. */
-#define REFUSED(call, code, words) \
-  do {                             \
-    CHECK((call) == (code));       \
+#define REFUSED(call, code, words)                 \
+  do {                                             \
+    CHECK((call) == (code));                       \
     CHECK(strstr(mg_last_error(), words) != NULL); \
   } while (0)
 
@@ -262,23 +262,29 @@ static void use_wrongly(mg_handle program, const char* path) {
   }
 }
 
-/* Threads play in one position and read one game: each call does its work or is refused. */
+/* Threads play in one position, step the same environments into the same arrays, and read one
+ * game: each call does its work or is refused. */
 typedef struct {
-  mg_handle game, position;
+  mg_handle game, position, envs;
+  const mg_buffers* out;
   long done, refused;
 } worker;
+static void count(worker* my, int code) {
+  if (code == MG_UNAVAILABLE) {
+    CHECK(strstr(mg_last_error(), "another thread is using handle") != NULL);
+    ++my->refused;
+  } else {
+    CHECK(code == MG_OK || code == MG_FAILED_PRECONDITION || code == MG_INVALID_ARGUMENT);
+    ++my->done;
+  }
+}
 static void* work(void* given) {
   worker* my = given;
+  const int64_t actions[] = {0, 0};
   for (int i = 0; i < 20000; ++i) {
-    const int code =
-        i % 2 ? mg_position_undo(my->position) : mg_position_apply(my->position, 0, NULL);
-    if (code == MG_UNAVAILABLE) {
-      CHECK(strstr(mg_last_error(), "another thread is using handle") != NULL);
-      ++my->refused;
-    } else {
-      CHECK(code == MG_OK || code == MG_FAILED_PRECONDITION || code == MG_INVALID_ARGUMENT);
-      ++my->done;
-    }
+    count(my, i % 2 ? mg_position_undo(my->position) : mg_position_apply(my->position, 0, NULL));
+    count(my, i % 9 ? mg_envs_step(my->envs, actions, my->out)
+                    : mg_envs_reset(my->envs, NULL, NULL, my->out));
     mg_game_info info;
     OK(mg_game_info_of(my->game, &info));
     mg_handle own;
@@ -290,20 +296,32 @@ static void* work(void* given) {
 static void use_from_threads(mg_handle program) {
   worker workers[4];
   pthread_t threads[4];
-  mg_handle game, position;
+  mg_handle game, position, envs;
   OK(mg_game_create(program, "time", NULL, NULL, 0, &game));
   OK(mg_position_create(game, &position));
+  const mg_envs_options options = {MG_NEXT_STEP, 1, 1, MG_OBSERVATION_COMPACT};
+  OK(mg_envs_create(&game, 1, 2, &options, &envs));
+  mg_envs_info info;
+  OK(mg_envs_info_of(envs, &info));
+  float* observations = malloc(2 * (size_t)info.observation_size * sizeof(float));
+  int8_t masks[2 * MOST_ACTIONS];
+  double rewards[2];
+  uint8_t terminated[2];
+  int64_t latency_ps[2];
+  const mg_buffers out = {observations, masks, rewards, terminated, latency_ps, NULL, NULL};
   long done = 0, refused = 0;
   for (int i = 0; i < 4; ++i) {
-    workers[i] = (worker){game, position, 0, 0};
+    workers[i] = (worker){game, position, envs, &out, 0, 0};
     CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
   }
   for (int i = 0; i < 4; ++i) {
     CHECK(pthread_join(threads[i], NULL) == 0);
     done += workers[i].done, refused += workers[i].refused;
   }
-  CHECK(done > 0 && done + refused == 80000);
+  CHECK(done > 0 && done + refused == 160000);
   printf("threads: %ld calls done, %ld refused\n", done, refused);
+  free(observations);
+  OK(mg_free(envs));
   OK(mg_free(position));
   OK(mg_free(game));
 }

@@ -1,5 +1,7 @@
 // OpenSpiel's own tests of a game, and its MCTS bot, on our games: spiel_test PROGRAM TIMES.
-// spiel_test --play GAME prints one.
+// spiel_test --play GAME prints one; spiel_test --steps N GAME makes random steps.
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <iomanip>
@@ -133,10 +135,46 @@ void PrintGame(const std::string& text) {
   std::cout << printed.dump() << "\n";
 }
 
+// Random steps, with all that can be seen after each; sometimes back and forth, or on in a clone.
+void MakeSteps(int64_t steps, const std::string& text) {
+  const std::shared_ptr<const spiel::Game> game = spiel::LoadGame(text);
+  std::mt19937 chance(0);
+  std::unique_ptr<spiel::State> state = game->NewInitialState();
+  int64_t games = 0;
+  for (int64_t step = 0; step < steps; ++step) {
+    const std::vector<spiel::Action> legal = state->LegalActions();
+    if (state->IsTerminal()) {
+      SPIEL_CHECK_TRUE(legal.empty());
+      SPIEL_CHECK_LT(state->PlayerReturn(0), 1);
+      Refused([&] { state->ApplyAction(0); }, "over");
+      if (games++ % 16 == 0) {
+        const std::string log = static_cast<const MallocState&>(*state).Log("random", 0);
+        SPIEL_CHECK_EQ(static_cast<const MallocGame&>(*game).Replay(log)->Returns(),
+                       state->Returns());
+      }
+      state = game->NewInitialState();
+      continue;
+    }
+    const spiel::Action action = legal[chance() % legal.size()];
+    for (const float number : state->ObservationTensor()) SPIEL_CHECK_LE(std::abs(number), 1);
+    state->ApplyAction(action);
+    if (chance() % 8 == 0) {
+      const std::string before = state->ToString();
+      state->UndoAction(0, action);
+      state->ApplyAction(action);
+      state = state->Clone();
+      SPIEL_CHECK_EQ(state->ToString(), before);
+    }
+  }
+  std::cout << text << ": " << steps << " steps, " << games << " games\n";
+}
+
 int Main(int argc, char** argv) {
   if (argc == 3 && std::string(argv[1]) == "--play") return PrintGame(argv[2]), 0;
-  if (argc != 3) return std::cerr << "usage: spiel_test PROGRAM TIMES\n", 2;
   spiel::SetErrorHandler([](const std::string& error) { throw std::runtime_error(error); });
+  if (argc == 4 && std::string(argv[1]) == "--steps")
+    return MakeSteps(std::atoll(argv[2]), argv[3]), 0;
+  if (argc != 3) return std::cerr << "usage: spiel_test PROGRAM TIMES\n", 2;
   const std::string program = argv[1];
   const int times = std::atoi(argv[2]);
   TestParameters(program);

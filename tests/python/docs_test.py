@@ -53,11 +53,10 @@ LONG = re.compile(
 # here, in which all of the same code runs.
 BUDGET = re.compile(r"(?<=--seconds )\d+")
 MOST_SECONDS = 2
-RUN = {"python", "sh", "cpp"}
+RUN = {"python", "sh", "cpp", "c"}
 # These kinds are not run.
 SHOWN = {
     "",
-    "c",
     "py",  # a signature
     "text",
     "json",
@@ -69,6 +68,7 @@ SHOWN = {
     "{literalinclude}",
     "{eval-rst}",
 }
+PROGRAM = SOURCE_ROOT / "bindings/python/mallocgame/programs/resnet50_b1.tpu_v4i.mgp"
 BLOCKS = [block for path in PAGES for block in blocks_of(path)]
 
 
@@ -220,6 +220,23 @@ def test_cpp_compiles(block, tmp_path):
         )
     (tmp_path / "block.cc").write_text(text)
     check([compiler, "-std=c++20", "-fsyntax-only", "-I", str(SOURCE_ROOT), "block.cc"], tmp_path)
+
+
+@pytest.mark.parametrize("block", runnable("c"), ids=name)
+def test_c_runs(block, tmp_path):
+    library = SOURCE_ROOT / "build/cpp/bindings/c"
+    compiler = shutil.which("cc")
+    if compiler is None or not (library / "libmallocgame_c.so").exists():
+        pytest.skip("there is no C compiler, or build/cpp has no mallocgame_c")
+    checked = re.sub(r"^(mg_\w+\(.*\));$", r"if (\1 != MG_OK) return 1;", block.text, flags=re.M)
+    assert checked.count("MG_OK") > 2
+    (tmp_path / "block.c").write_text(
+        f"#include <mallocgame.h>\nint main(void) {{\n{checked}\nreturn 0; }}\n"
+    )
+    shutil.copy(PROGRAM, tmp_path)
+    include, where = SOURCE_ROOT / "bindings/c", f"-Wl,-rpath,{library}"
+    check([compiler, "block.c", f"-I{include}", f"-L{library}", where, "-lmallocgame_c"], tmp_path)
+    check(["./a.out"], tmp_path)
 
 
 def test_links_lead_somewhere():

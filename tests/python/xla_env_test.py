@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -74,6 +75,57 @@ def test_a_scan_does_what_steps_do(observation, mode, game):
     other = made.xla()
     for begun in (handle, other.handle):
         jax.tree.map(np.testing.assert_array_equal, rollout(begun, 5)[1], found)
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize(
+    ("game", "mode"), [("time", "SameStep"), ("priority", "NextStep"), ("schedule", "SameStep")]
+)
+def test_a_million_random_steps_of_three_games_are_those_of_vector_env(game, mode):
+    made = VectorEnv(64, PROGRAMS, observation="compact", autoreset_mode=mode, game=game)
+    handle, reset, step = made.xla()
+
+    @jax.jit
+    def rollout(handle, keys):
+        handle, (_, info) = reset(handle, 0)
+
+        def body(carry, key):
+            handle, masks = carry
+            logits = jnp.where(masks > 0, 0.0, -jnp.inf)
+            action = jax.random.categorical(key, logits).astype(jnp.int32)
+            handle, (observation, reward, end, _, info) = step(handle, action)
+            seen = (action, reward, end, observation.sum(1))
+            return (handle, info["action_mask"]), seen
+
+        return jax.lax.scan(body, (handle, info["action_mask"]), keys)
+
+    (_, masks), rows = rollout(handle, jax.random.split(jax.random.key(1), 5300))
+    assert np.isfinite(rows[3]).all() and np.sum(rows[2]) > 1000
+    _, info = made.reset(seed=0)
+    for action, reward, end in zip(*map(np.asarray, rows[:3]), strict=True):
+        _, rewards, ends, _, info = made.step(action)
+        np.testing.assert_array_equal(rewards.astype(np.float32), reward)
+        np.testing.assert_array_equal(ends, end)
+    np.testing.assert_array_equal(info["action_mask"], masks)
+
+
+def test_threads_that_share_environments_take_turns_or_are_refused():
+    handle, reset, _ = VectorEnv(64, PROGRAMS[0], observation="compact").xla()
+    run = jax.jit(lambda handle: reset(handle)[0])
+
+    def count_done(_):
+        done = 0
+        for _ in range(100):
+            try:
+                run(handle).block_until_ready()
+                done += 1
+            except jax.errors.JaxRuntimeError as error:
+                assert "another thread is at work with these environments" in str(error)
+        return done
+
+    with ThreadPoolExecutor(4) as threads:
+        done = sum(threads.map(count_done, range(4)))
+    assert done > 0 and int(run(handle)[2]) == done + 1
 
 
 def test_types_and_shapes_are_known_before_anything_runs():
