@@ -112,6 +112,7 @@ absl::StatusOr<Calibrated> CalibratePrices(const Program& program, const Hardwar
     Calibrate(cost, hardware, calibrated, law, data.cost.pools[cost.pool]);
   }
   MG_ASSIGN_OR_RETURN(std::shared_ptr<const Program> made, Program::Create(std::move(data)));
+  if (program.caution() > 0) made = Program::WithCaution(*made, program.caution());
   return Calibrated{std::move(made), calibrated};
 }
 

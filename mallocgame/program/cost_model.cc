@@ -244,6 +244,8 @@ Price CostModel::ProfilePrice(const InstructionCost& cost, uint64_t fast_slots) 
     };
     if (time < floor && std::all_of(rows.begin(), rows.end(), keeps_to_it)) time = floor;
   }
+  if (!predicted.exact && program_->caution() > 0)
+    time = CautiousPs(cost, rows, operands, outputs, time);
   return {time, std::max<int64_t>(0, time - MainTransferPs(cost, fast_slots)),
           predicted.exact ? PriceSource::kExact : PriceSource::kPredicted};
 }
@@ -264,6 +266,18 @@ int64_t CostModel::MonotonePs(const InstructionCost& cost, absl::Span<const Cost
   }
   // Rows that differ in arrays that never move may disagree by little; less is dearer then.
   return std::max(least, std::min(time, most));
+}
+
+int64_t CostModel::CautiousPs(const InstructionCost& cost, absl::Span<const CostRow> rows,
+                              uint64_t operands, uint64_t outputs, int64_t time) const {
+  const uint64_t in = MasksOf(cost.operands).large, out = MasksOf(cost.outputs).large;
+  int64_t cheapest = kMax;
+  for (const CostRow& row : rows) {
+    if ((row.operands & ~operands & in) == 0 && (row.outputs & ~outputs & out) == 0)
+      cheapest = std::min(cheapest, hardware_.CyclesToPs(row.cycles));
+  }
+  const int64_t least = cheapest == kMax ? time : std::max(time, cheapest);
+  return AddSaturated(least, std::llround(program_->caution() * static_cast<double>(least)));
 }
 
 int64_t CostModel::MainTransferPs(const InstructionCost& cost, uint64_t fast_slots) const {

@@ -16,6 +16,9 @@
 //
 //   calibrated  A profile whose rows a law has made (calibrate.h). A prediction is never below
 //             FloorPs, and neither above a row with less in fast memory nor below one with more.
+//   cautious    A profile of either kind (Program::caution). A placement without a price costs no
+//             less than the cheapest row of the pool with nothing more in fast memory, and by the
+//             share of the caution more. What a search gains is then what prices are known for.
 //
 // To all comes the time that the program waits for links between chips (InstructionCost::link_ps).
 #ifndef MALLOCGAME_PROGRAM_COST_MODEL_H_
@@ -72,6 +75,9 @@ class CostModel {
   // `time` as a prediction of calibrated prices, which keeps to the floor and to the rows with more
   // and with less in fast memory.
   int64_t MonotonePs(const InstructionCost& cost, absl::Span<const CostRow> rows, uint64_t operands,
+                     uint64_t outputs, int64_t time) const;
+  // `time` as a prediction of cautious prices.
+  int64_t CautiousPs(const InstructionCost& cost, absl::Span<const CostRow> rows, uint64_t operands,
                      uint64_t outputs, int64_t time) const;
   // of all arrays in main memory
   int64_t MainTransferPs(const InstructionCost& cost, uint64_t fast_slots) const;

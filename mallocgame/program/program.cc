@@ -120,6 +120,14 @@ std::shared_ptr<const Program> Program::OfChecked(ProgramData data) {
 std::shared_ptr<const Program> Program::WithBoth(const Program& program, BothPrices both) {
   std::shared_ptr<Program> with(new Program(program.data()));
   with->both_ = std::make_shared<const BothPrices>(std::move(both));
+  with->caution_ = program.caution();
+  return with;
+}
+
+std::shared_ptr<const Program> Program::WithCaution(const Program& program, double caution) {
+  std::shared_ptr<Program> with(new Program(program.data()));
+  with->both_ = program.both_;
+  with->caution_ = caution;
   return with;
 }
 

@@ -276,6 +276,9 @@ class Program {
   static std::shared_ptr<const Program> OfChecked(ProgramData data);
   // The same program, with the same fingerprint: searches of it go by both sets of prices.
   static std::shared_ptr<const Program> WithBoth(const Program& program, BothPrices both);
+  // The same program, with the same fingerprint, at cautious prices (cost_model.h). `caution` is at
+  // least 0.
+  static std::shared_ptr<const Program> WithCaution(const Program& program, double caution);
 
   const std::string& name() const { return data_.name; }
   absl::Span<const Instruction> instructions() const { return data_.instructions; }
@@ -341,12 +344,16 @@ class Program {
   // What searches go by beside these prices; null: nothing. No file has it, nor has the program in
   // another order.
   const BothPrices* both() const { return both_.get(); }
+  // By what share a placement without a price is dearer than one that has a price; 0: prices are
+  // predicted. No file has it, nor has the program in another order.
+  double caution() const { return caution_; }
 
  private:
   explicit Program(ProgramData data);
 
   ProgramData data_;
   std::shared_ptr<const BothPrices> both_;
+  double caution_ = 0;
   int64_t instruction_count_ = 0;
   int64_t eligible_count_ = 0;
   // All accesses, sorted by buffer, then time. Those of buffer b are

@@ -83,6 +83,28 @@ TEST_CASE("A row of the same placement is the price") {
   }
 }
 
+TEST_CASE("With caution a placement without a price gains nothing over those with one") {
+  InstructionCost cost = Cost({Movable(64 * kKiB, 0), Movable(64 * kKiB, 1)});
+  cost.pool = 0;
+  CostPool pool;
+  pool.rows = {{0b00, 0, 1000}, {0b01, 0, 800}, {0b11, 0, 100}};
+  const auto predicted = OneInstruction(cost, {pool}, CostKind::kProfile, 2);
+  const auto cautious = Program::WithCaution(*predicted, 0.25);
+  CHECK(cautious->fingerprint() == predicted->fingerprint());
+  Hardware hardware = TestHardware(1 << 20);
+  hardware.main_bytes_per_second = int64_t{1} << 60;  // prices alone count
+  const auto price = [&](const auto& program, uint64_t fast) {
+    return CostModel(program, hardware).PriceOf(0, fast);
+  };
+  for (const uint64_t known : {0b00, 0b01, 0b11}) {
+    CHECK(price(cautious, known).time_ps == price(predicted, known).time_ps);
+    CHECK(price(cautious, known).source == PriceSource::kExact);
+  }
+  CHECK(price(predicted, 0b10).time_ps < hardware.CyclesToPs(1000));
+  CHECK(price(cautious, 0b10).time_ps == hardware.CyclesToPs(1000) * 5 / 4);
+  CHECK(price(cautious, 0b10).source == PriceSource::kPredicted);
+}
+
 TEST_CASE("Bits of arrays that never move do not matter, and rows without them come first") {
   const InstructionCost cost = Cost({Fixed(64 * kKiB), Movable(64 * kKiB, 0), Fixed(64 * kKiB)});
   const std::vector<CostRow> rows = {{0b011, 0, 7}, {0b010, 1, 8}, {0b110, 0, 9}, {0b111, 0, 6}};

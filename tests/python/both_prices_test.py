@@ -3,7 +3,7 @@
 import pytest
 
 import mallocgame as mg
-from mallocgame.calibration import at_both_prices, calibrated
+from mallocgame.calibration import at_both_prices, calibrated, cautious
 from mallocgame.frontier import frontier
 
 
@@ -21,6 +21,18 @@ def worst(program, plan):
     return max(
         mg.simulate(at, now).latency_ps / mg.simulate(at, xla).latency_ps for at, now, xla in pairs
     )
+
+
+def test_cautious_prices_gain_nothing_that_nobody_priced(program):
+    plan = mg.solve(program, "greedy", seconds=0).plan
+    seen, calibrated_seen = (cautious(each, 0.5) for each in (program, calibrated(program)))
+    for known, each in ((program, seen), (calibrated(program), calibrated_seen)):
+        assert each.fingerprint == known.fingerprint
+        report = mg.simulate(known, plan.rebased_on(known))
+        slower = mg.simulate(each, plan.rebased_on(each)).latency_ps
+        assert report.predicted_ps > 0 and slower > report.latency_ps
+    with pytest.raises(mg.InvalidInputError, match=r"^caution: found -1, allowed: a number from 0"):
+        cautious(program, -1)
 
 
 def test_a_search_by_both_is_no_slower_than_xla_by_either(program):

@@ -69,6 +69,30 @@ def test_others_are_counted_and_closed_with_the_first(child):
     assert not any(pathlib.Path(f"/proc/{process}").exists() for process in refusals)
 
 
+def test_others_are_kept_for_whoever_borrows_next(child):
+    code = "print(json.dumps({'ok': False, 'error': str(os.getpid())}), flush=True)"
+    with child(code, cache=None) as first:
+
+        def process_of(one):
+            with pytest.raises(mgx.compiler.CompilerRefusedError) as refused:
+                one.compile("module {}")
+            return pathlib.Path(f"/proc/{refused.value}")
+
+        with first.keeping_others():
+            with first.keeping_others():
+                other = first.borrow()
+                process = process_of(other)
+                first.give_back(other)
+            assert process.exists()
+            assert first.borrow() is other and first.borrow() is not other
+            first.give_back(other)
+        assert not process.exists()
+        alone = first.borrow()
+        process = process_of(alone)
+        first.give_back(alone)
+        assert not process.exists() and first.borrow() is not alone
+
+
 def test_compiler_that_takes_too_long(child):
     with pytest.raises(mgx.compiler.CompilerLimitError, match=r"no answer within 0.3 s"):
         child("time.sleep(60)", seconds=0.3).compile("module {}")

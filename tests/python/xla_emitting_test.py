@@ -13,6 +13,7 @@ from xla_programs import LOOP, loop
 import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame._core import check_phase_module
+from mallocgame.xla.mending import mended
 from mallocgame.xla.modules import hlo_proto, wire_fields
 
 pytestmark = pytest.mark.full
@@ -252,6 +253,32 @@ def test_explored_prices_are_those_of_plans(emitter):
     emitter.write(solved(emitter.capture.program))
     for instruction, prices in known.items():
         assert prices.items() <= emitter.capture.prices[instruction].items()
+
+
+def test_what_is_late_stays_in_main_memory(captured_loop):
+    """With no time for code, plans are mended until they need none that isn't there."""
+    with (
+        mgx.Compiler(captured_loop.target, cache=None) as fresh,
+        mgx.emitting.Emitter(captured_loop, fresh) as emitter,
+    ):
+        emitter.write(mg.all_main_plan(captured_loop.program))  # the code that is there
+        plan, lateness = solved(captured_loop.program), []
+        while len(lateness) < 9:
+            program = emitter.capture.program
+            plan = plan.rebased_on(program)
+            try:
+                written = emitter.write(plan, until=0.0)
+                break
+            except mgx.emitting.PlanRefusedError as error:
+                lateness.append(set(error.instructions))
+                assert error.rule == mgx.emitting.LATE
+                assert lateness[-1] <= set(program.instruction_names)
+                plan = mended(error, program, plan, program.hardware)
+                assert plan is not None
+        assert lateness and written.report.latency_ps > 0
+        assert emitter.link(written).executable
+        later = emitter.write(solved(captured_loop.program).rebased_on(emitter.capture.program))
+        assert later.report.latency_ps <= written.report.latency_ps
 
 
 @pytest.mark.weekly

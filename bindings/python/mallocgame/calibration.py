@@ -1,7 +1,7 @@
 """The two sets of prices that a plan is judged by: the compiler's, and calibrated ones."""
 
 from mallocgame import _arguments
-from mallocgame._core import Hardware, PriceLaw, Program, at_both_prices, calibrated
+from mallocgame._core import Hardware, PriceLaw, Program, at_both_prices, calibrated, cautious
 from mallocgame.errors import InvalidInputError
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "at_both_prices",
     "calibrated",
     "calibrated_if_possible",
+    "cautious",
     "error_sentence",
     "priced",
 ]

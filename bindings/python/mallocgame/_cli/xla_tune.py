@@ -76,6 +76,7 @@ def _tune(options: argparse.Namespace) -> int:
     with (
         console.working(f"tuning {options.source}") as work,
         open_compiler(options) as compiler,
+        compiler.keeping_others(),
         compiler.until(last_moment(begin, options.seconds)),
     ):
         tell = StageClock(work.tell)

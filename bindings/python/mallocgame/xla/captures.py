@@ -238,7 +238,7 @@ def capture_module(
     late: list[str] = []
     least = min(seconds, LEAST_PRICING) / 2
     begin, stages = time.monotonic(), Stages(tell, 6)
-    with shared(compiler, target) as ask, _telling_where(name, stages):
+    with shared(compiler, target) as ask, ask.keeping_others(), _telling_where(name, stages):
         with Crew(ask, tell=stages) as crew:
             stages.begin("XLA's schedule", _expected(module))
             assigned = crew.first.schedule(module)

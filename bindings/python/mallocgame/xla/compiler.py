@@ -60,6 +60,8 @@ class Compiler:
         self.memory_bytes = memory_bytes
         self._own = _Done()
         self._others: list[Compiler] = []
+        self._idle: list[Compiler] = []  # of those, what was given back
+        self._keepers = 0  # blocks of keeping_others()
         self._given_cache = cache  # ~ may be another folder on another machine
         self._child: CompilerProcess | None = None
         self._deadline = _Deadline()
@@ -75,6 +77,28 @@ class Compiler:
         other._deadline = self._deadline
         self._others.append(other)
         return other
+
+    def borrow(self) -> "Compiler":
+        """Returns another(), or one that was given back and has started already."""
+        return self._idle.pop() if self._idle else self.another()
+
+    def give_back(self, other: "Compiler") -> None:
+        """Closes what borrow() returned, or in keeping_others() keeps it for the next."""
+        if self._keepers:
+            self._idle.append(other)
+        else:
+            other.close()
+
+    @contextlib.contextmanager
+    def keeping_others(self) -> Iterator[None]:
+        """Keeps what is given back in a block, since a compiler takes seconds to start."""
+        self._keepers += 1
+        try:
+            yield
+        finally:
+            self._keepers -= 1
+            while self._idle and not self._keepers:
+                self._idle.pop().close()
 
     @contextlib.contextmanager
     def until(self, deadline: float) -> Iterator[None]:

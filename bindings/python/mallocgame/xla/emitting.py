@@ -7,6 +7,7 @@ proven to be the compiler's own by its hash.
 
 import dataclasses
 import itertools
+import math
 import time
 from collections.abc import Mapping
 from typing import NoReturn
@@ -18,9 +19,11 @@ from mallocgame._core import (
     Plan,
     Program,
     Report,
+    all_main_plan,
     check_phase_module,
     place_isolated_module,
     simulate,
+    timeline,
     write_plan,
 )
 from mallocgame.errors import InvalidInputError, MallocGameError
@@ -30,7 +33,6 @@ from mallocgame.xla.compiler import Compiler
 from mallocgame.xla.compiler_errors import CompilerEndedError, CompilerError, CompilerRefusedError
 from mallocgame.xla.compiler_messages import CAPACITY, ROUNDING_BYTES
 from mallocgame.xla.exploring import moved, placements_of
-from mallocgame.xla.mending import beyond_ends, ends_at
 from mallocgame.xla.modules import main_memory_bytes
 from mallocgame.xla.partial_programs import PartialProgram
 from mallocgame.xla.phases import Crew, Lowered, Phases, Scheduled, Tell, quiet
@@ -42,6 +44,7 @@ _CHIP_BYTES = "the fast memory of the chip"  # an answer that is kept
 # Instructions take more for themselves in some other placements than in XLA's: plans of two whole
 # models were too high by so much at most.
 _MARGIN = 5 << 18
+LATE = "late"  # the rule of a plan whose code isn't there in its time
 _BATCH = 4  # isolated modules for each compiler, between looks at the clock
 
 
@@ -49,8 +52,8 @@ class PlanRefusedError(CompilerError):
     """A plan that can't be written, or of which the compiler makes something else.
 
     The rule is one of write_plan (mallocgame/hlo/write_plan.h), of check_phase_module
-    (check_phase_module.h), "isolated", "code" or "main-memory". The accesses are of the program
-    that the plan is of.
+    (check_phase_module.h), "isolated", "code", "late" or "main-memory". The accesses are of the
+    program that the plan is of.
     """
 
 
@@ -93,10 +96,9 @@ class Emitter:
         # As scheduled, with everything in main memory.
         self._scheduled = self._crew.first.schedule(capture.check_can_compile())
         self._calls = self._crew.first.lower(self._scheduled, kept=True).calls
-        self._scoped: dict[str, int] = {}  # what instructions of XLA's own plan take
+        # Bytes that an instruction takes for itself at most, in XLA's own plan and in main memory.
+        self._most_scoped = 0
         self._limit = 0  # bytes of fast memory that the chip has; 0: nobody knows
-        # By instruction: where what lies in fast memory has to end while it runs, as far as known.
-        self.ends: dict[str, int] = {}
         self._lowered = self._own_code(compiler)
 
     def __reduce__(self) -> NoReturn:
@@ -114,16 +116,23 @@ class Emitter:
         self.close()
 
     def write(
-        self, plan: Plan, hardware: Hardware | None = None, order: Order | None = None
+        self,
+        plan: Plan,
+        hardware: Hardware | None = None,
+        order: Order | None = None,
+        until: float = math.inf,
     ) -> Written:
         """Writes a plan of `capture.program`, and has every instruction priced where it then is.
 
         hardware: that the plan was made for; None is the target's.
         order: the plan is of the program with its instructions in this order
         (Program.reordered()), and so is what comes back.
+        until: time.monotonic() after which no code of a single instruction is begun. Code that
+        gains most by the prices known comes first.
 
         `capture` knows these prices then, so its program is another one (Plan.rebased_on()).
-        PlanRefusedError; other CompilerErrors.
+        PlanRefusedError, also, with the rule LATE, of the instructions whose code isn't there in
+        time; other CompilerErrors.
         """
         program, base = self._ordered(order), self._scheduled
         hardware = self.capture.target.hardware if hardware is None else hardware
@@ -137,36 +146,43 @@ class Emitter:
         scheduled = base.having(module, assignment)
         lowered = self._crew.first.lower(scheduled)
         placed = PlacedModule(module, assignment)
-        isolated = self._lower_isolated(lowered, placed)
+        isolated, late = self._lower_isolated(lowered, placed, _gains(program, plan), until)
         prices = prices_of(lowered, isolated, placed, hardware.fast_memory_space)
         self.capture = self.capture.with_prices(prices)
-        self._check_ends(program, plan, lowered, isolated)
+        if late:
+            raise PlanRefusedError(
+                f"{program.name}: the time for this plan was over before the compiler had "
+                f"compiled {len(late)} of its instructions"
+            ).about(LATE, late)
+        self._check_fits(program, plan, lowered, isolated)
         report = simulate(program, plan)
         code = tuple(isolated.values())
         written = Written(plan, program, scheduled, lowered, code, report, self.xla, order)
         return self.priced(written)
 
-    def _check_ends(
+    def _check_fits(
         self, program: Program, plan: Plan, lowered: Lowered, isolated: Mapping[str, Lowered]
     ) -> None:
-        """PlanRefusedError: the plan lies where an instruction takes fast memory for itself.
+        """PlanRefusedError: an instruction takes more for itself than there is above the plan.
 
-        Phase 3 would refuse it. What instructions take is what phase 2b says of their placements.
+        Phase 3 would refuse it: the compiler adds what an instruction takes to where the whole plan
+        ends, wherever the plan ends while it runs. Phase 2b says what instructions take.
         """
         if not self._limit:
             return
-        for name, called in lowered.calls.items():
-            if called in isolated:
-                self.ends[name] = self._limit - isolated[called].scoped_bytes
-        ticks, beyond = beyond_ends(program, plan, self.ends)
-        if not len(ticks):
+        left = self._limit - _end_of(program, plan)
+        beyond = {
+            name: isolated[called].scoped_bytes - left
+            for name, called in lowered.calls.items()
+            if called in isolated and isolated[called].scoped_bytes > left
+        }
+        if not beyond:
             return
-        names, most = program.instruction_names, int(beyond.max())
-        first = names[ticks[int(beyond.argmax())]]
+        first = max(beyond, key=beyond.__getitem__)
         raise PlanRefusedError(
-            f"{program.name}: fast memory is exceeded by {most} bytes at '{first}', and at "
-            f"{len(ticks) - 1} other instructions, with what they take for themselves"
-        ).about(CAPACITY, [names[tick] for tick in ticks], exceeded_bytes=most)
+            f"{program.name}: fast memory is exceeded by {beyond[first]} bytes at '{first}', and "
+            f"at {len(beyond) - 1} other instructions, with what they take for themselves"
+        ).about(CAPACITY, list(beyond), exceeded_bytes=beyond[first])
 
     @property
     def xla(self) -> Report:
@@ -252,23 +268,16 @@ class Emitter:
     def fast_bytes(self) -> int:
         """Returns the fast memory that plans may take: the chip's, less what fusions reserve.
 
-        XLA's own plan is moved to the end of fast memory, and the compiler says by how much that is
-        too far. Where it can't be asked so, it is the target's. CompilerError.
+        Where phase 2b doesn't say what they reserve, XLA's own plan is moved to the end of fast
+        memory, and the compiler says by how much that is too far. Where it can't be asked so, it is
+        the target's. CompilerError.
         """
         target, plan = self.capture.target, self.capture.xla_plan
         if target.fast_mib is not None or target.hardware.fast_memory_space != _VMEM:
             return target.hardware.fast_bytes
         capacity = self._limit = self._chip_bytes()
-        if self._limit and any(self._scoped.values()):
-            # While each instruction of XLA's plan runs, so much is taken above its end.
-            ends = ends_at(self.capture.program, plan)
-            last = int(ends.max(initial=0))
-            names = self.capture.program.instruction_names
-            above = max(
-                self._scoped.get(name, 0) - (last - int(end))
-                for name, end in zip(names, ends, strict=True)
-            )
-            capacity -= max(0, above) + _MARGIN
+        if self._limit and self._most_scoped:
+            capacity -= self._most_scoped + _MARGIN
             known = (capacity - ROUNDING_BYTES) // _ALIGNMENT * _ALIGNMENT
             return max(target.hardware.fast_bytes, known)
         capacity = target.hardware.fast_bytes
@@ -307,24 +316,20 @@ class Emitter:
         program = self.capture.program
         hardware = program.hardware.replace(fast_bytes=end)
         residences = plan.residences.copy()
-        ends = residences["offset"] + program.buffers["size_bytes"][residences["buffer"]]
-        last = int(ends.max()) if len(ends) else 0
-        residences["offset"] += (end - last) // _ALIGNMENT * _ALIGNMENT
+        residences["offset"] += (end - _end_of(program, plan)) // _ALIGNMENT * _ALIGNMENT
         return Plan.of(program, hardware, residences, plan.copies, plan.served_by), hardware
 
     def _own_code(self, compiler: Compiler) -> dict["_Key", Lowered]:
         """Returns the code of XLA's own plan, as far as it is kept since the capture."""
-        phases = Phases(compiler)
-        kept = phases.kept(self.capture.check_can_compile())
+        module, phases = self.capture.check_can_compile(), Phases(compiler)
+        kept, in_main = phases.kept(module), self._crew.first.kept(module)
+        for _, code in filter(None, (kept, in_main)):
+            sizes = (one.scoped_bytes for one in code.values())
+            self._most_scoped = max(self._most_scoped, *sizes, 0)
         if kept is None:
             return {}
         assigned, made = kept
         lowered = phases.lower(assigned, kept=True)
-        self._scoped = {
-            name: made[called].scoped_bytes
-            for name, called in lowered.calls.items()
-            if called in made
-        }
         sites = _sites(lowered)
         placed = PlacedModule(assigned.module, assigned.assignment)
         return {
@@ -338,22 +343,30 @@ class Emitter:
         linked = self._crew.first.link(written.scheduled, written.lowered, written.isolated)
         return dataclasses.replace(written, executable=linked)
 
-    def _lower_isolated(self, lowered: Lowered, placed: PlacedModule) -> dict[str, Lowered]:
-        """Returns the code that a module calls, by hash."""
+    def _lower_isolated(
+        self, lowered: Lowered, placed: PlacedModule, gains: Mapping[str, int], until: float
+    ) -> tuple[dict[str, Lowered], list[str]]:
+        """Returns the code that a module calls, by hash, and the instructions that are late.
+
+        gains: ps, by instruction. until: as for write().
+        """
         sites = _sites(lowered)
         keys = {}
         missing: dict[_Key, PartialProgram] = {}
-        for wanted, instructions in sites.items():
-            placement = placed.placement(instructions)
+        worth = {wanted: -sum(gains[name] for name in at) for wanted, at in sites.items()}
+        for wanted in sorted(sites, key=worth.__getitem__):
+            placement = placed.placement(sites[wanted])
             keys[wanted] = key = _key(wanted, placement)
             if key not in self._lowered:
-                missing[key] = self._isolated(instructions[0], wanted, placement)
+                missing[key] = self._isolated(sites[wanted][0], wanted, placement)
+        late: list[_Key] | None = None if until == math.inf else []
         for key, made in self._crew.lower_isolated(
-            self._scheduled, missing, called=lambda key: sites[key[0]][0]
+            self._scheduled, missing, called=lambda key: sites[key[0]][0], late=late, until=until
         ).items():
             self._check_is(key[0], made, sites[key[0]][0])
             self._lowered[key] = made
-        return {wanted: self._lowered[key] for wanted, key in keys.items()}
+        code = {wanted: self._lowered[key] for wanted, key in keys.items() if key in self._lowered}
+        return code, [name for wanted, at in sites.items() if wanted not in code for name in at]
 
     def _isolated(
         self, instruction: str, wanted: str, placement: InstructionPlacement
@@ -387,6 +400,17 @@ _Key = tuple[str, tuple[tuple[int, ...], ...]]  # a hash, and the arrays that sh
 
 def _key(called: str, placement: InstructionPlacement) -> _Key:
     return called, tuple(map(tuple, placement.shared))
+
+
+def _end_of(program: Program, plan: Plan) -> int:
+    at = plan.residences
+    return int((at["offset"] + program.buffers["size_bytes"][at["buffer"]]).max(initial=0))
+
+
+def _gains(program: Program, plan: Plan) -> dict[str, int]:
+    """Returns how much less time each instruction takes than in main memory, by known prices."""
+    main, own = (timeline(program, each)["compute_ps"] for each in (all_main_plan(program), plan))
+    return dict(zip(program.instruction_names, (main - own).tolist(), strict=True))
 
 
 def _sites(lowered: Lowered) -> dict[str, list[str]]:

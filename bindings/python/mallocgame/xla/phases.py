@@ -8,7 +8,7 @@ one, and phase 3 links all of it. libtpu has them since 0.0.23 (docs/tpu-method.
 import concurrent.futures
 import dataclasses
 import functools
-import os
+import math
 import queue
 import re
 import time
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mallocgame._core import read_estimated_cycles, read_lowered_program
+from mallocgame._jobs.processes import cores
 from mallocgame.xla.compiler import Compiler
 from mallocgame.xla.compiler_errors import (
     CompilerDeadlineError,
@@ -195,10 +196,21 @@ class Phases:
         given = scheduled.given(_MODULE, _ENVIRONMENT, _ASSIGNMENT)
         return Lowered.of(self._run(_LOWER, given, kept))
 
-    def lower_isolated(self, scheduled: Scheduled, isolated: PartialProgram) -> Lowered:
-        """Runs phase 2b on an isolated module of the program. CompilerError."""
+    def lower_isolated(
+        self, scheduled: Scheduled, isolated: PartialProgram, until: float = math.inf
+    ) -> Lowered:
+        """Runs phase 2b on an isolated module of the program.
+
+        until: time.monotonic() from which on only kept answers are given; of what the cache doesn't
+        have it is a CompilerDeadlineError. CompilerError.
+        """
         given = [isolated.to_bytes(), *scheduled.given(_ENVIRONMENT)]
-        return Lowered.of(self._run(_LOWER_ISOLATED, given, kept=True))
+        if time.monotonic() < until:
+            return Lowered.of(self._run(_LOWER_ISOLATED, given, kept=True))
+        kept = self.compiler.kept_phase(_LOWER_ISOLATED, given, self._options)
+        if kept is None:
+            raise CompilerDeadlineError("the time for the code of this plan is over")
+        return Lowered.of(kept)
 
     def kept(self, module: str) -> tuple[Scheduled, dict[str, Lowered]] | None:
         """Returns what schedule() gave before, and the code that the cache has of it, by hash.
@@ -250,7 +262,7 @@ class Crew:
         self._options = options
         self._tell = tell
         self._at: list[str] = []  # the modules that are being lowered
-        self.jobs = jobs or os.cpu_count() or 1
+        self.jobs = jobs or len(cores())
         self._others: list[Phases] = []
         self._idle: queue.SimpleQueue[Phases] = queue.SimpleQueue()
         self._idle.put(self.first)
@@ -260,9 +272,10 @@ class Crew:
         return Crew, (self.first.compiler, self._options, self.jobs)
 
     def close(self) -> None:
-        """Ends the compilers that it has started."""
+        """Gives the compilers that it has borrowed back."""
         for other in self._others:
-            other.compiler.close()
+            self.first.compiler.give_back(other.compiler)
+        self._others.clear()
 
     def __enter__(self) -> "Crew":
         return self
@@ -277,22 +290,23 @@ class Crew:
         leave_out_refused: bool = False,
         called: Callable[[Key], str] = str,
         late: list[Key] | None = None,
+        until: float = math.inf,
     ) -> dict[Key, Lowered]:
-        """Runs phase 2b on isolated modules of a program.
+        """Runs phase 2b on isolated modules of a program, in the order given.
 
         leave_out_refused: whether those are left out that the compiler refuses, or ends at. called:
         what people call a module. late: where it adds those that aren't done as the time is over
-        (Compiler.until), and leaves them out.
+        (Compiler.until), or neither kept nor begun before `until`, and leaves them out.
 
         CompilerError: the compiler took too long, or it refused one that isn't left out.
         """
         while len(self._others) < min(self.jobs, len(modules)) - 1:
-            self._others.append(Phases(self.first.compiler.another(), self._options))
+            self._others.append(Phases(self.first.compiler.borrow(), self._options))
             self._idle.put(self._others[-1])
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as threads:
             futures = {
                 key: threads.submit(
-                    self._lower, scheduled, module, leave_out_refused, called(key), key, late
+                    self._lower, scheduled, module, leave_out_refused, called(key), key, late, until
                 )
                 for key, module in modules.items()
             }
@@ -325,11 +339,12 @@ class Crew:
         name: str,
         key: Key,
         late: list[Key] | None,
+        until: float,
     ) -> Lowered | None:
         phases = self._idle.get()
         self._at.append(name)
         try:
-            return phases.lower_isolated(scheduled, module)
+            return phases.lower_isolated(scheduled, module, until)
         except CompilerDeadlineError:
             if late is None:
                 raise CompilerDeadlineError(

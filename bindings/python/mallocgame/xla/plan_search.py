@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from mallocgame._core import Game, Hardware, Plan, Program, simulate
 from mallocgame._solve import solve
-from mallocgame.calibration import at_both_prices, calibrated_if_possible, priced
+from mallocgame.calibration import at_both_prices, calibrated_if_possible, cautious, priced
 from mallocgame.xla.claims import cost_ps, is_faster, speedup
 from mallocgame.xla.compiler_errors import CompilerEndedError, CompilerError, CompilerRefusedError
 from mallocgame.xla.compiler_messages import CAPACITY, MAIN_MEMORY
-from mallocgame.xla.emitting import Emitter, PlanRefusedError, Tell, Written
-from mallocgame.xla.mending import at_fault, ends_at, mended
+from mallocgame.xla.emitting import LATE, Emitter, PlanRefusedError, Tell, Written
+from mallocgame.xla.mending import at_fault, mended
 from mallocgame.xla.phases import Stages
 
 BOTH, COMPILER = ACCEPT = ("both", "compiler")  # prices at which a plan has to be faster
@@ -26,6 +26,10 @@ _FIRST_SECONDS, _MOST_SECONDS = 1.0, 20.0  # for one plan
 _EXPLORING = 0.3  # of the time, for prices of single instructions, at most
 _SHARE = 0.25  # of the time that is left, for one plan
 _LEAST_SECONDS = 0.2  # A solver that has less finds nothing.
+_LOOK = 0.5  # of the time that is left, for the code of one plan's instructions
+# A placement that has no price yet costs so much more while there is time for few looks that take
+# as long as the last one.
+_CAUTION, _FEW_LOOKS = 0.3, 5
 _CLOSE = 1e-3  # A prediction that is off by less needs no other plan of the same length.
 _FEW = 8  # Instructions around which plans are mended; with more of them plans have less memory.
 _MOST_MENDS = 3  # of one plan that is refused again
@@ -53,6 +57,9 @@ class PlanSearch:
         self._forbidden: set[int] = set()
         self._fast_bytes = captured.program.hardware.fast_bytes
         self._best: Written | None = None  # faster than XLA's default
+        # Code for new placements takes most of the time of a look. Plans are to need little until
+        # one is carried out, and while there is time for few.
+        self._is_cautious = True
         self._by_both = by_both and calibrated_if_possible(captured.program) is not None
         # A search for an order goes by one set of prices: both have their turn.
         by_turns = ("compiler", "calibrated") if self._order else (BOTH,)
@@ -93,14 +100,15 @@ class PlanSearch:
             if left < _LEAST_SECONDS:
                 return None
             given = min(seconds, max(_LEAST_SECONDS, _SHARE * left))
-            was_right = self._round(given, prices) and was_right
+            was_right = self._round(given, prices, until) and was_right
         return was_right
 
-    def _round(self, seconds: float, prices: str) -> bool:
+    def _round(self, seconds: float, prices: str, until: float) -> bool:
         """Solves, writes and prices. Returns whether the plan is worth what was predicted."""
         program = self._emitter.capture.program
         hardware = program.hardware.replace(fast_bytes=self._fast_bytes)
-        at_prices = at_both_prices(program) if prices == BOTH else priced(program, prices)
+        seen = cautious(program, _CAUTION) if self._is_cautious else program
+        at_prices = at_both_prices(seen) if prices == BOTH else priced(seen, prices)
         own = at_prices.hardware.replace(fast_bytes=self._fast_bytes)
         game = Game(at_prices, hardware=own, forbidden=sorted(self._forbidden))
         most = self._main_bytes if self._order else None
@@ -114,7 +122,10 @@ class PlanSearch:
         self._seed += 1
         self.plans += 1
         reorders = ordered.fingerprint != program.fingerprint
-        found = self._carried_out(plan, hardware, order, reorders)
+        begin = time.monotonic()
+        found = self._carried_out(plan, hardware, order, reorders, until)
+        now = time.monotonic()
+        self._is_cautious = found is None or _FEW_LOOKS * (now - begin) > until - now
         if found is None:
             return False
         written, is_mended = found
@@ -128,9 +139,17 @@ class PlanSearch:
         )
 
     def _carried_out(
-        self, plan: Plan, hardware: Hardware, order: NDArray[np.int32] | None, reorders: bool
+        self,
+        plan: Plan,
+        hardware: Hardware,
+        order: NDArray[np.int32] | None,
+        reorders: bool,
+        until: float,
     ) -> tuple[Written, bool] | None:
         """Has a plan written, priced and, if it is the best, linked.
+
+        Half of the time until `until` is for the code of its instructions, and all of it until
+        there is a plan. What is late then stays in main memory.
 
         Returns it, and whether it was refused first and has been mended; None: it can't be.
         """
@@ -138,8 +157,10 @@ class PlanSearch:
             own = self._emitter.capture.program
             program = own if order is None else own.reordered(order)
             plan = plan.rebased_on(program)
+            now = time.monotonic()
+            share = 1.0 if self._best is None and mends == 0 else _LOOK
             try:
-                written = self._emitter.write(plan, hardware, order)
+                written = self._emitter.write(plan, hardware, order, now + share * (until - now))
                 if reorders:
                     self._check_main_memory(written)
                 self._take(written)
@@ -148,8 +169,8 @@ class PlanSearch:
                 self._learn(error, program, plan, order)
                 # With little at fault the rest is worth a look; else a search with less memory is.
                 few = error.rule != CAPACITY or len(error.instructions) <= _FEW
-                repaired = mended(error, program, plan, hardware, self._emitter.ends)
-                if repaired is None or not few:
+                repaired = mended(error, program, plan, hardware) if few else None
+                if repaired is None:
                     break
                 plan = repaired
         return None
@@ -199,28 +220,15 @@ class PlanSearch:
     ) -> None:
         """Keeps what was refused of a plan of `program` out of the next plans."""
         self._tell(str(error))
-        self.refused.append(str(error))
-        if error.rule == CAPACITY:
-            foreseen = not isinstance(error, CompilerRefusedError)
-            named = foreseen or self._learn_ends(error, program, plan)
-            if not named or len(error.instructions) > _FEW:
-                self._fast_bytes -= error.exceeded_bytes
+        if error.rule == LATE:
             return
+        self.refused.append(str(error))
         accesses = at_fault(error, program, plan)
+        if error.rule == CAPACITY and (len(error.instructions) > _FEW or not len(accesses)):
+            self._fast_bytes -= error.exceeded_bytes
+            return
         if order is not None:  # The same slot of the instruction at XLA's order.
             own = self._emitter.capture.program.instructions["first_access"]
             at = program.accesses["tick"][accesses]
             accesses = own[order[at]] + accesses - program.instructions["first_access"][at]
         self._forbidden.update(accesses.tolist())
-
-    def _learn_ends(self, error: CompilerError, program: Program, plan: Plan) -> bool:
-        """Keeps where plans have to end while the instructions that a refusal names run.
-
-        Returns whether it names any of the program's.
-        """
-        ends, named = ends_at(program, plan), set(error.instructions)
-        for tick, name in enumerate(program.instruction_names):
-            if name in named:
-                self._emitter.ends[name] = int(ends[tick]) - error.exceeded_bytes
-                named.discard(name)
-        return len(named) < len(set(error.instructions))

@@ -165,7 +165,8 @@ def tune(
     """
     begin = time.monotonic()
     chip = find_target(target, fast_mib, preloads, compiler_options(function))
-    with shared(compiler, chip) as ask, ask.until(last_moment(begin, seconds)):
+    last = last_moment(begin, seconds)
+    with shared(compiler, chip) as ask, ask.keeping_others(), ask.until(last):
         captured = capture(
             function,
             *args,
