@@ -71,6 +71,30 @@ TEST_CASE("a plan with slices that is written is read back as it was") {
   CHECK(WriteAndRead(*program, plan, Unassigned(m)) == plan);
 }
 
+TEST_CASE("an array of one dimension that ends within a tile is copied whole") {
+  const auto copies = [](int elements) {
+    const std::string shape = absl::StrCat("f32[", elements, "]{0:T(1024)} ");
+    ModuleText m;
+    m.Computation("main")
+        .Add("w = " + shape + "parameter()")
+        .Add("x = " + shape + "parameter()")
+        .Add("a = " + shape + "negate(x)")
+        .Add("b = " + shape + "add(a, w)");
+    const std::shared_ptr<const Program> program = Import(m);
+    Plan plan = AllMainPlan(*program, UnitHardware());
+    const AccessId w = AccessOf(*program, "b", "w");
+    const Tick made = program->access(AccessOf(*program, "a", "a")).tick,
+               used = program->access(w).tick;
+    plan.residences = {{program->access(w).buffer, 0, made, used + 1}};
+    plan.served_by[w.index()] = ResidenceId(0);
+    plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), made, used, 0, 16384},
+                   {CopyKind::kPrefetch, ResidenceId(0), used, used, 16384, 32768}};
+    return WriteAndRead(*program, plan, Unassigned(m)).copies.size();
+  };
+  CHECK(copies(8192) == 2);
+  CHECK(copies(8000) == 1);
+}
+
 TEST_CASE("an eviction of what nobody reads any more is left out, and the plan says so") {
   const ModuleText m = ChainModule();
   const std::shared_ptr<const Program> program = Import(m);

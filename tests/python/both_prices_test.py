@@ -66,7 +66,11 @@ def test_the_command_prints_the_frontier(program, run, run_json, tmp_path):
     path = tmp_path / "small.mgp"
     mg.save_program(program, path)
     limits = ["--solver", "portfolio", "--seconds", "0", "--evaluations", "200"]
-    rows = run_json("solve", path, *limits, "--frontier")["frontier"]
+    picture = tmp_path / "frontier.png"
+    rows = run_json("solve", path, *limits, "--frontier", "--plot", picture)["frontier"]
+    assert picture.stat().st_size > 10_000
+    refused = run("solve", path, *limits, "--frontier", "--log", tmp_path / "game")
+    assert "--frontier finds several plans, so it takes no --log" in refused.stderr
     assert [row["lean"] for row in rows] == [1.0, 0.02, 0.0, -0.02, -1.0]
     row = run_json("solve", path, *limits, "--prices", "both")
     assert row["latency_ps"] > 0

@@ -159,6 +159,9 @@ def _solve(options: argparse.Namespace) -> int:
     elif options.lean is not None or options.prices == "both":
         raise InvalidInputError("--lean needs --prices both, which --order does not go with")
     if options.frontier:
+        for name in ("order", "output", "log"):
+            if getattr(options, name):
+                raise InvalidInputError(f"--frontier finds several plans, so it takes no --{name}")
         return _frontier(options, program, hardware)
     with console.stopping() as stop, console.working(f"{options.solver} on {program.name}") as work:
 
@@ -217,6 +220,9 @@ def _frontier(options: argparse.Namespace, program: mg.Program, hardware: mg.Har
             evaluations=options.evaluations,
             stop=stop,
         )
+    if options.plot is not None:
+        pairs = [(point.speedup, point.speedup_calibrated) for point in points]
+        plots.save_frontiers(options.plot, {program.name: pairs})
     rows: list[Row] = [
         {
             "lean": point.lean,

@@ -263,6 +263,35 @@ def save_what_if(path: str | os.PathLike[str], told: WhatIf) -> None:
         _save(figure, path)
 
 
+def save_frontiers(
+    path: str | os.PathLike[str], frontiers: Mapping[str, Sequence[tuple[float, float]]]
+) -> None:
+    """Draws what plans gain over XLA's by both sets of prices as PNG: a line for each program.
+
+    frontiers: by program, for each plan the speed-ups by the compiler's and by calibrated prices.
+    """
+    check()
+    import matplotlib
+
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = _figure(5.6, 4.6)
+        axes = figure.add_subplot()
+        for index, (name, points) in enumerate(frontiers.items()):
+            axes.plot(
+                *zip(*points, strict=True),
+                marker=style.MARKERS[index % len(style.MARKERS)],
+                color=style.CYCLE[index % len(style.CYCLE)],
+                label=name,
+            )
+        for line in (axes.axhline, axes.axvline):
+            line(1.0, color=style.XLA, linestyle="--", linewidth=1, zorder=0)
+        axes.set_xlabel("speed-up over XLA's plan by the compiler's prices")
+        axes.set_ylabel("by calibrated prices")
+        axes.set_title("What a plan gives up of one set of prices for the other (static)")
+        figure.legend(loc="outside lower center", ncols=2)
+        _save(figure, path)
+
+
 def save_gaps(path: str | os.PathLike[str], gaps: Mapping[str, Sequence[float]]) -> None:
     """Draws as PNG which share of the programs is at most so far above its bound.
 

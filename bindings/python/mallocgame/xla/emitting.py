@@ -98,6 +98,7 @@ class Emitter:
         self._calls = self._crew.first.lower(self._scheduled, kept=True).calls
         # Bytes that an instruction takes for itself at most, in XLA's own plan and in main memory.
         self._most_scoped = 0
+        self._xla_bytes = 0  # where XLA's own plan ends, with the most that its instructions take
         self._limit = 0  # bytes of fast memory that the chip has; 0: nobody knows
         self._lowered = self._own_code(compiler)
 
@@ -276,6 +277,8 @@ class Emitter:
         if target.fast_mib is not None or target.hardware.fast_memory_space != _VMEM:
             return target.hardware.fast_bytes
         capacity = self._limit = self._chip_bytes()
+        if self._xla_bytes > self._limit:
+            self._limit = 0  # As on v7x, the chip counts otherwise.
         if self._limit and self._most_scoped:
             capacity -= self._most_scoped + _MARGIN
             known = (capacity - ROUNDING_BYTES) // _ALIGNMENT * _ALIGNMENT
@@ -329,6 +332,8 @@ class Emitter:
         if kept is None:
             return {}
         assigned, made = kept
+        xla_end = _end_of(self.capture.program, self.capture.xla_plan)
+        self._xla_bytes = xla_end + max((one.scoped_bytes for one in made.values()), default=0)
         lowered = phases.lower(assigned, kept=True)
         sites = _sites(lowered)
         placed = PlacedModule(assigned.module, assigned.assignment)
