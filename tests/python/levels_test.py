@@ -23,7 +23,17 @@ from mallocgame.level_sets.level_set import (
     PROGRAMS,
     load_level_set,
 )
-from mallocgame.level_sets.splits import FAMILIES, KNOWN, SPLITS, VARIANTS, Draft, Variant, drafts
+from mallocgame.level_sets.splits import (
+    FAMILIES,
+    KNOWN,
+    SPLITS,
+    VARIANTS,
+    WHOLE_FAMILIES,
+    WHOLE_SPLITS,
+    Draft,
+    Variant,
+    drafts,
+)
 from mallocgame.programs import suite
 
 SET = load_level_set(BUNDLED)
@@ -73,6 +83,36 @@ def test_every_program_is_what_the_index_says():
         assert xla is not None and mg.validate(program, xla).ok, name
         assert mg.simulate(program, xla).latency_ps == entry["xla_ps"]
         assert entry["bound_ps"] <= entry["xla_ps"] <= entry["all_main_ps"] * 3
+
+
+def test_whole_models_are_levels_of_their_own():
+    names, families, structures = [], [], []
+    for split in WHOLE_SPLITS:
+        levels = mg.levels(split)
+        assert {level.family for level in levels} <= set(WHOLE_FAMILIES[split])
+        names.append({level.name for level in levels})
+        families.append({level.family for level in levels})
+        structures.append({level.features["structure"] for level in levels})
+        for level in levels:
+            program, entry = level.load_program(), level.features
+            assert program.fingerprint == entry["fingerprint"]
+            assert (program.name, program.hardware.name) == (level.name, entry["hardware"])
+            assert structure(program) == entry["structure"]
+            assert program.counts["accesses"] == entry["accesses"]
+            assert mg.simulate(program, program.xla_plan).latency_ps == entry["xla_ps"]
+            assert entry["bound_ps"] <= level.best_known_ps <= level.greedy_ps
+            assert level.best_known_ps <= entry["xla_ps"]
+    for kind in (names, families, structures):
+        assert all(kind)
+        assert sum(map(len, kind)) == len(set.union(*kind))
+    assert np.median([level.features["accesses"] for level in mg.levels("whole-test")]) > 1000
+
+
+def test_drafts_of_whole_models_are_those_of_their_splits():
+    wanted = drafts(whole=True)
+    assert all(draft.whole for draft in wanted) and not any(one.whole for one in drafts())
+    assert len(wanted) == sum(sum(families.values()) for families in WHOLE_FAMILIES.values())
+    assert {draft.split for draft in wanted[:10]} == set(WHOLE_SPLITS)
 
 
 def test_levels_say_whether_their_order_is_free():

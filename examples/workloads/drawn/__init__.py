@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ..parameters import Program
 from . import loops, networks
+from .deep import DEEP_FAMILIES
 from .dice import Dice
 
 # Name -> function that draws one program of the family.
@@ -40,5 +41,5 @@ FAMILIES: dict[str, Callable[[Dice], Program]] = {
 
 
 def draw(family: str, number: int, seed: int = 0) -> Program:
-    """Draws model `number` of a family. KeyError: there is no such family."""
-    return FAMILIES[family](Dice(f"{seed}/{family}/{number}"))
+    """Draws model `number` of a family, of whole models too. KeyError: there is no such family."""
+    return (FAMILIES | DEEP_FAMILIES)[family](Dice(f"{seed}/{family}/{number}"))

@@ -11,8 +11,13 @@ from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
 from mallocgame.experiments import Table
 from mallocgame.level_sets import making
-from mallocgame.level_sets.level_set import BUNDLED, BUNDLED_SCHEDULE, load_level_set
-from mallocgame.level_sets.splits import SCHEDULE, SPLITS, drafts
+from mallocgame.level_sets.level_set import (
+    BUNDLED,
+    BUNDLED_SCHEDULE,
+    BUNDLED_WHOLE,
+    load_level_set,
+)
+from mallocgame.level_sets.splits import SCHEDULE, SPLITS, WHOLE_SPLITS, drafts
 
 _SET = "a folder of `mallocgame levels make` (the bundled set)"
 
@@ -26,9 +31,9 @@ def register(commands: parser.Commands) -> None:
     add_set(command)
     command.add_argument(
         "--split",
-        choices=[*SPLITS, SCHEDULE],
-        help="only those of a split; schedule, where the order of instructions counts, is listed "
-        "only so",
+        choices=[*SPLITS, SCHEDULE, *WHOLE_SPLITS],
+        help="only those of a split; schedule, where the order of instructions counts, and those "
+        "of whole models are listed only so",
     )
     command.add_argument(
         "--free-order",
@@ -56,6 +61,9 @@ def register(commands: parser.Commands) -> None:
         metavar="X",
         help="of the bundled set's number of programs in each family (1)",
     )
+    command.add_argument(
+        "--whole", action="store_true", help="the splits of whole models instead of the others"
+    )
     parser.add_workers(
         command, os.cpu_count() or 1, "programs made side by side (one for each processor)"
     )
@@ -77,12 +85,14 @@ def _list(options: argparse.Namespace) -> int:
     folder = options.levels
     if options.split == SCHEDULE and folder == str(BUNDLED):
         folder = BUNDLED_SCHEDULE
+    if options.split in WHOLE_SPLITS and folder == str(BUNDLED):
+        folder = BUNDLED_WHOLE
     known = load_level_set(folder)
     if options.free_order:
         known = known.with_free_order()
     splits = [
         split
-        for split in ([options.split] if options.split else SPLITS)
+        for split in ([options.split] if options.split else (*SPLITS, *WHOLE_SPLITS))
         if _of(known.programs, split)
     ]
     if options.plot is not None:
@@ -166,7 +176,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 
 def _make(options: argparse.Namespace) -> int:
-    wanted = drafts(options.seed, options.share)
+    wanted = drafts(options.seed, options.share, options.whole)
     programs = os.path.join(options.folder, "programs")
     with working_in(options.folder), parser.workers(options) as workers:
         for label, stage in (

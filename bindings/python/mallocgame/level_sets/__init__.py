@@ -19,13 +19,20 @@ from mallocgame import games
 from mallocgame._core import Game, Hardware, Plan, Program
 from mallocgame.errors import InvalidInputError
 from mallocgame.games import GameOptions
-from mallocgame.level_sets.level_set import BUNDLED, BUNDLED_SCHEDULE, LevelSet, load_level_set
-from mallocgame.level_sets.splits import SCHEDULE, SPLITS, Variant
+from mallocgame.level_sets.level_set import (
+    BUNDLED,
+    BUNDLED_SCHEDULE,
+    BUNDLED_WHOLE,
+    LevelSet,
+    load_level_set,
+)
+from mallocgame.level_sets.splits import SCHEDULE, SPLITS, WHOLE_SPLITS, Variant
 
 __all__ = [
     "LEAST_GAIN",
     "MIN_BUFFER_BYTES",
     "SPLITS",
+    "WHOLE_SPLITS",
     "Level",
     "find_level",
     "has_score",
@@ -39,6 +46,7 @@ MIN_BUFFER_BYTES = 16 << 10
 # Greedy's latency over the best known one. Below it a level has no score: it says nothing about
 # players, and its scores would be differences of picoseconds, many times enlarged.
 LEAST_GAIN = 1.005
+_SPLITS = (*SPLITS, SCHEDULE, *WHOLE_SPLITS)
 
 
 def has_score(greedy_ps: int | None, best_known_ps: int | None) -> bool:
@@ -165,8 +173,8 @@ def levels(
     InvalidInputError: there is no such split, or the folder holds no finished set.
     MissingFileError.
     """
-    if split not in (*SPLITS, SCHEDULE):
-        allowed = ", ".join((*SPLITS, SCHEDULE))
+    if split not in _SPLITS:
+        allowed = ", ".join(_SPLITS)
         raise InvalidInputError(f"levels: found split '{split}', allowed: {allowed}")
     known = load_level_set(_bundled(split) if folder is None else folder)
     found = [
@@ -188,13 +196,15 @@ def levels(
 
 def find_level(name: str) -> Level | None:
     """Returns the bundled level of this name, if there is one."""
-    for split in (*SPLITS, SCHEDULE):
+    for split in _SPLITS:
         if name in (known := _by_name(split, None)):
             return known[name]
     return None
 
 
 def _bundled(split: str) -> pathlib.Path:
+    if split in WHOLE_SPLITS:
+        return BUNDLED_WHOLE
     return BUNDLED_SCHEDULE if split == SCHEDULE else BUNDLED
 
 

@@ -13,6 +13,8 @@ from mallocgame.level_sets import MIN_BUFFER_BYTES
 from mallocgame.level_sets.splits import CAPACITIES, VARIANTS, Variant
 
 _BOUND_SECONDS = 60.0
+_WHOLE_BOUND_SECONDS = 10.0
+_WHOLE_TRIALS = 100_000  # of `packing`, for the best known latency of a whole model
 _PARAMETER = 1  # an origin of buffers
 # Solvers of the priority game with complete games for each: what the best known latency of a
 # variant is the least of. Counted in games they find the same on every machine.
@@ -50,8 +52,11 @@ def structure(program: Program) -> str:
     return told.hexdigest()[:16]
 
 
-def describe(program: Program) -> dict[str, Any]:
-    """Returns the entry of a program in a set's index. It takes seconds: the bound is `lp`."""
+def describe(program: Program, whole: bool = False) -> dict[str, Any]:
+    """Returns the entry of a program in a set's index.
+
+    It takes seconds: the bound is `lp`, of whole models `lagrangian`.
+    """
     counts, opcodes = program.counts, program.instruction_opcodes
     xla = program.xla_plan
     return {
@@ -67,8 +72,23 @@ def describe(program: Program) -> dict[str, Any]:
         "peak_bytes": peak_bytes(program),
         "all_main_ps": simulate(program, all_main_plan(program)).latency_ps,
         "xla_ps": None if xla is None else simulate(program, xla).latency_ps,
-        "bound_ps": _bound_ps(program, program.hardware),
+        "bound_ps": bound(program, "lagrangian", seconds=_WHOLE_BOUND_SECONDS).bound_ps
+        if whole
+        else _bound_ps(program, program.hardware),
     }
+
+
+def describe_whole(program: Program, name: str) -> dict[str, Any]:
+    """Returns the entry of a whole model: it is a level on its own hardware.
+
+    The best known latency is that of `packing` with a limit of trials, of greedy or of XLA.
+    """
+    entry = describe(program, whole=True)
+    game = Game(program, program.hardware, min_buffer_bytes=MIN_BUFFER_BYTES)
+    found = solve(game, "packing", seconds=0, evaluations=_WHOLE_TRIALS).report.latency_ps
+    greedy = greedy_ps(program, program.hardware)
+    known = [found, greedy] + ([] if entry["xla_ps"] is None else [entry["xla_ps"]])
+    return entry | {"level": name, "greedy_ps": greedy, "best_known_ps": min(known)}
 
 
 def hardest_variant(program: Program, bandwidth: int) -> Variant:

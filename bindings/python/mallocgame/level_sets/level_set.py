@@ -21,6 +21,7 @@ from mallocgame.programs import decode, load_program
 
 BUNDLED = pathlib.Path(__file__).parent / "bundled"
 BUNDLED_SCHEDULE = pathlib.Path(__file__).parent / "schedule"  # the split schedule
+BUNDLED_WHOLE = pathlib.Path(__file__).parent / "whole"  # the splits of whole models
 FORMAT = 2
 INDEX, PROGRAMS, BEST_KNOWN = "index.json", "programs.zip", "best_known.zip"
 _LATENCIES = "latencies.json"

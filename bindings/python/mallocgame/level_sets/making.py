@@ -19,6 +19,7 @@ from mallocgame.errors import MallocGameError
 from mallocgame.level_sets.describing import (
     describe,
     describe_variants,
+    describe_whole,
     greedy_ps,
     hardest_variant,
     peak_bytes,
@@ -66,12 +67,12 @@ def describe_programs(
 ) -> None:
     """Writes FOLDER/NAME.json for each program that make_programs() made, and for the known ones.
 
-    Resumed and interrupted like make_programs().
+    Sets of whole models have no known ones. Resumed and interrupted like make_programs().
     """
     folder = pathlib.Path(folder)
     drafts = {one.name: one for one in wanted if (folder / (one.name + _PROGRAM)).exists()}
     missing = {}
-    for name in _missing(folder, [*drafts, *suite("contended")], _DESCRIPTION, done):
+    for name in _missing(folder, [*drafts, *_known(wanted)], _DESCRIPTION, done):
         draft = drafts.get(name)
         program = (
             load_program(name)
@@ -93,7 +94,7 @@ def pack(folder: str | os.PathLike[str], wanted: Sequence[Draft], seed: int) -> 
     splits: dict[str, str] = {}  # of structures
     programs, left_out, files = {}, {}, {}
     for name, split, family in [
-        *((name, "test", KNOWN) for name in suite("contended")),
+        *((name, "test", KNOWN) for name in _known(wanted)),
         *((draft.name, draft.split, draft.family) for draft in wanted),
     ]:
         path = source / (name + _DESCRIPTION)
@@ -111,6 +112,11 @@ def pack(folder: str | os.PathLike[str], wanted: Sequence[Draft], seed: int) -> 
     write_archive(folder / PROGRAMS, files, zipfile.ZIP_DEFLATED)
     write_file(folder / INDEX, (json.dumps(index, indent=1) + "\n").encode())
     return index
+
+
+def _known(wanted: Sequence[Draft]) -> list[str]:
+    """The bundled programs of a set."""
+    return [] if any(draft.whole for draft in wanted) else suite("contended")
 
 
 def _missing(folder: pathlib.Path, names: Iterable[str], suffix: str, done: Done) -> Iterator[str]:
@@ -160,7 +166,8 @@ def _make_program(draft: Draft) -> bytes | str:
             captured = mgx.capture(
                 function, *args, target=draft.chip, name=draft.name, compiler=compiler
             )
-            captured = _priced(captured, draft.seed, compiler)
+            if not draft.whole:
+                captured = _priced(captured, draft.seed, compiler)
             data = captured.program.to_bytes()
             reason = _misread(captured.program)
         except mgx.CompilerError as error:
@@ -208,6 +215,8 @@ def _describe_program(subject: _Subject) -> bytes:
     name, draft, program = subject.name, subject.draft, subject.program
     if draft is None:
         entry = _bundled(name, program) or describe(program) | _scored(program, Variant(), name)
+    elif draft.whole:
+        entry = describe_whole(program, name)
     else:
         entry = describe(program)
         if draft.split == "train":

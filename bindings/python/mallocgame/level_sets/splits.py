@@ -36,6 +36,30 @@ FAMILIES = {
     },
 }
 
+# The same of whole models, the families of mallocgame.workloads.drawn.deep.
+WHOLE_FAMILIES = {
+    "whole-train": {
+        "decoder_training": 4,
+        "looped_training": 2,
+        "decoding": 8,
+        "prefill": 5,
+        "deep_encoder": 4,
+        "residual_network": 3,
+    },
+    "whole-validation": {
+        "alternating_decoder": 5,
+        "translation": 2,
+        "linear_recurrence": 2,
+    },
+    "whole-test": {
+        "expert_decoder": 6,
+        "windowed_vision": 3,
+        "denoiser": 3,
+        "speech": 2,
+    },
+}
+WHOLE_SPLITS = tuple(WHOLE_FAMILIES)
+
 # Capacities of fast memory, in percent of what the program would use at once, and bandwidths of
 # main memory, in percent of the chip's.
 CAPACITIES = (40, 20, 10)
@@ -108,16 +132,22 @@ class Draft:
     def name(self) -> str:
         return f"{self.family}_{self.number:03}.{self.chip}"
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is a whole model."""
+        return self.split in WHOLE_SPLITS
 
-def drafts(seed: int = 0, share: float = 1.0) -> list[Draft]:
+
+def drafts(seed: int = 0, share: float = 1.0, whole: bool = False) -> list[Draft]:
     """Returns what `mallocgame levels make` makes, in its order.
 
-    share: of the numbers in FAMILIES; with more than 1 there are more programs, with the same
-    names. Families take turns, so that the beginning of the list is a fair sample of all.
+    share: of the numbers in FAMILIES, or of whole models in WHOLE_FAMILIES; with more than 1 there
+    are more programs, with the same names. Families take turns, so that the beginning of the list
+    is a fair sample of all.
     """
     found = [
         ((number + 0.5) / count, split, family, number)
-        for split, families in FAMILIES.items()
+        for split, families in (WHOLE_FAMILIES if whole else FAMILIES).items()
         for family, count in families.items()
         for number in range(max(1, round(share * count)))
     ]
