@@ -299,9 +299,12 @@ class Emitter:
         return max(target.hardware.fast_bytes, known)
 
     def _chip_bytes(self) -> int:
-        """Returns the fast memory of the chip, as a refusal says it; 0: none does."""
-        compiler, asked = self._crew.first.compiler, [self.capture.check_can_compile().encode()]
-        kept = compiler.kept_phase(_CHIP_BYTES, asked)
+        """Returns the fast memory of the chip, as a refusal says it; 0: none does.
+
+        The first program of a chip asks for all of them: of a large one that takes seconds.
+        """
+        compiler = self._crew.first.compiler
+        kept = compiler.kept_phase(_CHIP_BYTES, [])
         if kept is not None:
             return int(kept[0])
         limit = 0
@@ -311,7 +314,8 @@ class Emitter:
             limit = error.limit_bytes if error.rule == CAPACITY else 0
         except (PlanRefusedError, CompilerEndedError):
             pass
-        compiler.keep_phase(_CHIP_BYTES, asked, [str(limit).encode()])
+        if limit:
+            compiler.keep_phase(_CHIP_BYTES, [], [str(limit).encode()])
         return limit
 
     def _moved(self, plan: Plan, end: int) -> tuple[Plan, Hardware]:
