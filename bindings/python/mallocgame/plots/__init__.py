@@ -285,9 +285,9 @@ def save_frontiers(
             )
         for line in (axes.axhline, axes.axvline):
             line(1.0, color=style.XLA, linestyle="--", linewidth=1, zorder=0)
-        axes.set_xlabel("speed-up over XLA's plan by the compiler's prices")
+        axes.set_xlabel("speed-up over XLA's plan by the compiler's prices (static)")
         axes.set_ylabel("by calibrated prices")
-        axes.set_title("What a plan gives up of one set of prices for the other (static)")
+        axes.set_title("Plans at five leans, by both sets of prices")
         figure.legend(loc="outside lower center", ncols=2)
         _save(figure, path)
 
