@@ -49,7 +49,8 @@ cmake --install "build/$preset" --component python --prefix "$package"
 preload=()
 for library in "${libraries[@]}"; do preload+=("$(g++ -print-file-name="$library")"); done
 # Python keeps what it has until its process ends, so leaks can't be told there.
-export ASAN_OPTIONS=detect_leaks=0 JAX_PLATFORMS=cpu LD_PRELOAD="${preload[*]}" PYTHONPATH="$package"
+export ASAN_OPTIONS=detect_leaks=0 JAX_PLATFORMS=cpu LD_PRELOAD="${preload[*]}"
+export PYTHONPATH="$package"
 cd "$(mktemp -d)"
 setarch -R "$root/.venv/bin/python" -m pytest -c "$root/pyproject.toml" --rootdir "$root" \
   -n "$(nproc)" --dist worksteal --durations 12 --timeout 7200 "${python[@]}"

@@ -11,12 +11,7 @@ from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
 from mallocgame.experiments import Table
 from mallocgame.level_sets import making
-from mallocgame.level_sets.level_set import (
-    BUNDLED,
-    BUNDLED_SCHEDULE,
-    BUNDLED_WHOLE,
-    load_level_set,
-)
+from mallocgame.level_sets.level_set import BUNDLED, BUNDLED_SCHEDULE, BUNDLED_WHOLE, load_level_set
 from mallocgame.level_sets.splits import SCHEDULE, SPLITS, WHOLE_SPLITS, drafts
 
 _SET = "a folder of `mallocgame levels make` (the bundled set)"

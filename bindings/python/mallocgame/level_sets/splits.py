@@ -46,17 +46,8 @@ WHOLE_FAMILIES = {
         "deep_encoder": 4,
         "residual_network": 3,
     },
-    "whole-validation": {
-        "alternating_decoder": 5,
-        "translation": 2,
-        "linear_recurrence": 2,
-    },
-    "whole-test": {
-        "expert_decoder": 6,
-        "windowed_vision": 3,
-        "denoiser": 3,
-        "speech": 2,
-    },
+    "whole-validation": {"alternating_decoder": 5, "translation": 2, "linear_recurrence": 2},
+    "whole-test": {"expert_decoder": 6, "windowed_vision": 3, "denoiser": 3, "speech": 2},
 }
 WHOLE_SPLITS = tuple(WHOLE_FAMILIES)
 
