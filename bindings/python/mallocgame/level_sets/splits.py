@@ -39,15 +39,15 @@ FAMILIES = {
 # The same of whole models, the families of mallocgame.workloads.drawn.deep.
 WHOLE_FAMILIES = {
     "whole-train": {
-        "decoder_training": 4,
-        "looped_training": 2,
-        "decoding": 8,
-        "prefill": 5,
-        "deep_encoder": 4,
-        "residual_network": 3,
+        "decoder_training": 2,
+        "looped_training": 1,
+        "decoding": 5,
+        "prefill": 3,
+        "deep_encoder": 2,
+        "residual_network": 2,
     },
-    "whole-validation": {"alternating_decoder": 5, "translation": 2, "linear_recurrence": 2},
-    "whole-test": {"expert_decoder": 6, "windowed_vision": 3, "denoiser": 3, "speech": 2},
+    "whole-validation": {"alternating_decoder": 3, "translation": 1, "linear_recurrence": 1},
+    "whole-test": {"expert_decoder": 4, "windowed_vision": 2, "denoiser": 2, "speech": 1},
 }
 WHOLE_SPLITS = tuple(WHOLE_FAMILIES)
 
