@@ -85,8 +85,6 @@ SECTIONS = {
         "results/baselines",
         "results/muzero",
         "results/egrl",
-        "results/bounds",
-        "results/numbers",
         "results/size",
         "results/speed",
         "results/growth",

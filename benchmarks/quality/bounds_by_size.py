@@ -3,7 +3,7 @@
     python benchmarks/quality/bounds_by_size.py FOLDER PROGRAM... [--seconds 60] [--lp-seconds 60]
     [--plan-seconds 30] [--jobs 1 | --ray ADDRESS]
 
-PROGRAM is a name or a path. Prints the table of docs/results/bounds.md: times are of one core's
+PROGRAM is a name or a path. Prints the table of docs/bounds.md: times are of one core's
 processor, and the best plan is that of `portfolio`, or XLA's own if that is better. Needs
 mallocgame[bounds]; with --lp-seconds 0 nothing. Results are kept in FOLDER.
 """

@@ -216,7 +216,7 @@ def cause(why: str) -> str:
 # largest branch of a conditional.
 APART = {"custom-call", "while", "conditional"}
 
-# What is counted otherwise on purpose (docs/results/numbers.md), by what shows it: opcodes, where
+# What is counted otherwise on purpose (docs/numbers.md), by what shows it: opcodes, where
 # "-start" is any that ends so, or what `marks` says. The first that a module has is taken to be why
 # its totals differ.
 DELIBERATE = {

@@ -5,7 +5,7 @@
 
 Needs mallocgame[bounds]. Takes some minutes. Programs measured before are not measured again unless
 they changed, or --fresh is given (for changes of the cost model or of the bounds). --table prints
-the file tables/suites.csv beside this one, which docs/results/bounds.md sums up. Which programs are
+the file tables/suites.csv beside this one, which docs/bounds.md sums up. Which programs are
 in the contended suite stands in the same file as the bounds, and stays as it is, so that tables of
 any date are of the same programs.
 """

@@ -1,6 +1,6 @@
 """Compares the totals of simulate with those of the captures, for every bundled program.
 
-It makes the file tables/totals.csv beside it, which docs/results/numbers.md sums up.
+It makes the file tables/totals.csv beside it, which docs/numbers.md sums up.
 
     python benchmarks/quality/totals.py [PROGRAM...]
 

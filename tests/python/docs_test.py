@@ -36,7 +36,6 @@ NEEDS = {
     "embed.md": ("gymnasium", "jax"),
     "muzero.md": ("torch",),
     "observations.md": ("highspy",),
-    "offline.md": ("minari", "h5py", "PIL"),
     "placement.md": ("gymnasium", "highspy"),
     "ppo.md": ("gymnasium", "sb3_contrib"),
     "settings.md": ("torch",),

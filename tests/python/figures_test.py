@@ -73,14 +73,14 @@ CLAIMS = {
         "The split `schedule` has {schedule_levels} levels",
     ],
     "docs/rules.md": ["on each of the {problems} bundled programs"],
-    "docs/results/bounds.md": [
+    "docs/bounds.md": [
         "has all {problems} problems",
         "are the {contended} core programs",
         "By today's tighter bounds XLA leaves {contended_left_least:.1f} % on",
         "and {others_left_most:.1f} % at most on the {others_cold_n} other core programs",
         "{uncontended} bundled programs are outside the suite",
     ],
-    "docs/results/numbers.md": [
+    "docs/numbers.md": [
         "Over the {predictor_n} programs without WaveRNN the mean of the summed absolute error "
         "over the summed prices is {predictor pooled: error:.2f} %, and the 95th percentile of "
         "relative errors is {predictor p95:.1f} % on average"

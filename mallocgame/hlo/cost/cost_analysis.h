@@ -34,7 +34,7 @@ struct Work {
 //   constants are part of the code. XLA counts nothing that a custom fusion at the root of another
 //   reads.
 // - The workspaces of calls of other back ends' libraries (library_calls.h) count nothing.
-// arithmetic.h has more of operations. docs/results/numbers.md compares them.
+// arithmetic.h has more of operations. docs/numbers.md compares them.
 class CostAnalysis {
  public:
   explicit CostAnalysis(const Module& module);
