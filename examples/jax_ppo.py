@@ -13,9 +13,8 @@ import jax.numpy as jnp
 
 import mallocgame as mg
 
-ENVS, STEPS, EPOCHS, MINIBATCHES = 64, 32, 4, 4
+ENVS, STEPS, EPOCHS, MINIBATCHES, WIDTH = 64, 32, 4, 4, 64
 RATE, DISCOUNT, LAMBDA, CLIP, ENTROPY = 1e-3, 1.0, 0.95, 0.2, 0.01
-WIDTH = 64
 
 
 def make_network(key, inputs, actions):
@@ -51,14 +50,11 @@ def adam(network, moments, gradients, count):
     first, second = moments
     first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradients)
     second = jax.tree.map(lambda m, g: 0.999 * m + 0.001 * g * g, second, gradients)
-    rate = RATE / (1 - 0.9**count)
-    network = jax.tree.map(
-        lambda w, m, v: w - rate * m / (jnp.sqrt(v / (1 - 0.999**count)) + 1e-5),
-        network,
-        first,
-        second,
-    )
-    return network, (first, second)
+
+    def step(w, m, v):
+        return w - RATE * m / (1 - 0.9**count) / (jnp.sqrt(v / (1 - 0.999**count)) + 1e-5)
+
+    return jax.tree.map(step, network, first, second), (first, second)
 
 
 def train(env, key, updates):

@@ -11,7 +11,6 @@ COUNT = 64
 
 
 def in_c(library: str, program: str, steps: int) -> float:
-    """Steps a CPU second of the C interface, through ctypes."""
     c = ctypes.CDLL(library)
     c.mg_last_error.restype = ctypes.c_char_p
 

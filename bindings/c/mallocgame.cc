@@ -1,5 +1,6 @@
 #include "bindings/c/mallocgame.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -54,16 +55,11 @@ int Run(const Body& body) noexcept {
   } catch (const std::bad_alloc&) {
     LastError().clear();
   }
-  switch (status.code()) {
-    case absl::StatusCode::kInvalidArgument: return MG_INVALID_ARGUMENT;
-    case absl::StatusCode::kNotFound: return MG_NOT_FOUND;
-    case absl::StatusCode::kPermissionDenied: return MG_PERMISSION_DENIED;
-    case absl::StatusCode::kResourceExhausted: return MG_RESOURCE_EXHAUSTED;
-    case absl::StatusCode::kFailedPrecondition: return MG_FAILED_PRECONDITION;
-    case absl::StatusCode::kUnavailable: return MG_UNAVAILABLE;
-    case absl::StatusCode::kDataLoss: return MG_DATA_LOSS;
-    default: return MG_INTERNAL;
-  }
+  constexpr int kCodes[] = {MG_INVALID_ARGUMENT,   MG_NOT_FOUND,   MG_PERMISSION_DENIED,
+                            MG_RESOURCE_EXHAUSTED, MG_UNAVAILABLE, MG_DATA_LOSS,
+                            MG_FAILED_PRECONDITION};
+  const int code = status.raw_code();
+  return std::count(std::begin(kCodes), std::end(kCodes), code) > 0 ? code : MG_INTERNAL;
 }
 
 // Run() with what a handle stands for: what never changes as a shared pointer, and what does alone.
@@ -109,9 +105,6 @@ absl::Status Give(absl::string_view bytes, void* out, size_t room, size_t* size,
   std::memcpy(out, bytes.data(), bytes.size());
   if (text) static_cast<char*>(out)[bytes.size()] = '\0';
   return absl::OkStatus();
-}
-absl::Status GiveText(absl::string_view text, char* out, size_t room, size_t* size) {
-  return Give(text, out, room, size, true);
 }
 
 absl::StatusOr<OptionValue> ValueOf(const GameOptions& options, const mg_option& given) {
@@ -198,15 +191,13 @@ absl::StatusOr<StepBuffers> BuffersOf(const mg_buffers* out, bool steps, Autores
       {out->final_masks, "final_masks", ends}};
   for (const auto& [pointer, name, is_needed] : needed)
     if (is_needed) MG_RETURN_IF_ERROR(Need(pointer, name));
-  StepBuffers buffers;
-  buffers.observations = out->observations;
-  buffers.masks = out->masks;
-  buffers.rewards = out->rewards;
-  buffers.terminated = reinterpret_cast<bool*>(out->terminated);
-  buffers.latency_ps = out->latency_ps;
-  buffers.final_observations = out->final_observations;
-  buffers.final_masks = out->final_masks;
-  return buffers;
+  return StepBuffers{.observations = out->observations,
+                     .masks = out->masks,
+                     .rewards = out->rewards,
+                     .terminated = reinterpret_cast<bool*>(out->terminated),
+                     .latency_ps = out->latency_ps,
+                     .final_observations = out->final_observations,
+                     .final_masks = out->final_masks};
 }
 
 absl::StatusOr<VectorEnvOptions> EnvsOptions(const mg_envs_options& given) {
@@ -251,7 +242,7 @@ int mg_program_parse(const void* bytes, size_t size, mg_handle* program) {
 
 int mg_program_name(mg_handle program, char* out, size_t room, size_t* size) {
   return Of<ProgramFile>(program, "program", [&](const Shared<ProgramFile>& file) {
-    return GiveText(file->program->name(), out, room, size);
+    return Give(file->program->name(), out, room, size, true);
   });
 }
 
@@ -276,7 +267,7 @@ int mg_game_info_of(mg_handle game, mg_game_info* info) {
 int mg_game_action_name(mg_handle game, int32_t action, char* out, size_t room, size_t* size) {
   return Of<Game>(game, "game", [&](const Shared<Game>& of) -> absl::Status {
     MG_RETURN_IF_ERROR(NeedIndex("action", action, of->num_actions()));
-    return GiveText(of->ActionToString(action), out, room, size);
+    return Give(of->ActionToString(action), out, room, size, true);
   });
 }
 
@@ -381,13 +372,13 @@ int mg_position_actions(mg_handle position, uint8_t* out, size_t room, size_t* s
 
 int mg_position_text(mg_handle position, char* out, size_t room, size_t* size) {
   return With<Position>(position, "position", [&](const Position& at) {
-    return GiveText(at.ToString(), out, room, size);
+    return Give(at.ToString(), out, room, size, true);
   });
 }
 
 int mg_position_plan(mg_handle position, char* out, size_t room, size_t* size) {
   return With<Position>(position, "position", [&](const Position& at) {
-    return GiveText(JsonOfPlan(at), out, room, size);
+    return Give(JsonOfPlan(at), out, room, size, true);
   });
 }
 

@@ -11,9 +11,6 @@
 namespace mallocgame {
 namespace {
 
-// The least utility: stalls can make a play slower than all-main, but not by this much.
-constexpr double kLeastUtility = -100;
-
 // By the number of players.
 spiel::GameType TypeOf(int players) {
   using Type = spiel::GameType;
@@ -148,15 +145,6 @@ MallocGame::MallocGame(const spiel::GameParameters& parameters)
   size_t numbers = 0;
   Check(mg_observer_size(observer_.get(), &numbers, nullptr));
   observation_size_ = static_cast<int>(numbers);
-}
-
-double MallocGame::MinUtility() const { return kLeastUtility; }
-
-double MallocGame::MaxUtility() const { return players_ == 2 ? -kLeastUtility : 1; }
-
-absl::optional<double> MallocGame::UtilitySum() const {
-  if (players_ == 2) return 0;
-  return absl::nullopt;
 }
 
 std::unique_ptr<spiel::State> MallocGame::NewInitialState() const {

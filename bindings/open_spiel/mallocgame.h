@@ -57,9 +57,12 @@ class MallocGame final : public spiel::Game {
   int NumDistinctActions() const override { return info_.num_actions; }
   std::unique_ptr<spiel::State> NewInitialState() const override;
   int NumPlayers() const override { return players_; }
-  double MinUtility() const override;
-  double MaxUtility() const override;
-  absl::optional<double> UtilitySum() const override;
+  // Stalls can make a play slower than all-main, but not by this much.
+  double MinUtility() const override { return -100; }
+  double MaxUtility() const override { return players_ == 2 ? -MinUtility() : 1; }
+  absl::optional<double> UtilitySum() const override {
+    return players_ == 2 ? absl::optional<double>(0) : absl::nullopt;
+  }
   std::vector<int> ObservationTensorShape() const override { return {observation_size_}; }
   int MaxGameLength() const override { return info_.max_decisions; }
   std::string ActionToString(spiel::Player player, spiel::Action action) const override;

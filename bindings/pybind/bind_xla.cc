@@ -239,10 +239,6 @@ struct Called<call> {
 XLA_FFI_DEFINE_HANDLER(kReset, Called<ResetCall>::Run);
 XLA_FFI_DEFINE_HANDLER(kStep, Called<StepCall>::Run);
 
-py::capsule CapsuleOf(XLA_FFI_Handler* handler) {
-  return py::capsule(reinterpret_cast<void*>(handler));
-}
-
 }  // namespace
 
 py::object MakeXlaEnvironments(std::unique_ptr<VectorEnv> environments) {
@@ -270,8 +266,8 @@ void BindXla(py::module_& module) {
         for (const auto& [name, call] :
              {std::pair("mallocgame_reset", kReset), std::pair("mallocgame_step", kStep)}) {
           py::dict stages;
-          stages["instantiate"] = CapsuleOf(kKeep);
-          stages["execute"] = CapsuleOf(call);
+          stages["instantiate"] = py::capsule(reinterpret_cast<void*>(kKeep));
+          stages["execute"] = py::capsule(reinterpret_cast<void*>(call));
           targets[name] = stages;
         }
         return targets;
