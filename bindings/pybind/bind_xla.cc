@@ -165,7 +165,7 @@ absl::StatusOr<std::shared_ptr<XlaEnvironments>> Find(const Numbers& handle, Nex
     return WrongShape("handles");
   const uint32_t* numbers = handle.typed_data();
   const uint64_t id = numbers[0] + (uint64_t{numbers[1]} << 32);
-  const auto served = XlaEnvironments::Find(id);
+  auto served = XlaEnvironments::Find(id);
   if (served == nullptr) {
     return absl::FailedPreconditionError(
         "xla: the handle is of environments that are gone; keep what VectorEnv.xla() returned");
@@ -228,12 +228,12 @@ ffi::ErrorOr<std::unique_ptr<Kept>> Keep(int64_t id) {
 XLA_FFI_DEFINE_HANDLER(kKeep, Keep, ffi::Ffi::BindInstantiate().Attr<int64_t>("environments"));
 
 // A call as XLA makes it: before its arrays it has what Keep() was told.
-template <auto call>
+template <auto kCall>
 struct Called;
-template <class... Arrays, absl::Status (*call)(Arrays...)>
-struct Called<call> {
+template <class... Arrays, absl::Status (*kCall)(Arrays...)>
+struct Called<kCall> {
   static ffi::Error Run(ffi::Dictionary /*environments*/, Arrays... arrays) {
-    return ErrorOf(call(arrays...));
+    return ErrorOf(kCall(arrays...));
   }
 };
 XLA_FFI_DEFINE_HANDLER(kReset, Called<ResetCall>::Run);

@@ -99,7 +99,8 @@ TEST_CASE("fingerprint") {
 TEST_CASE("a fingerprint leaves out what instructions are called in the source") {
   ProgramData data = Example().Data();
   data.instructions[0].op_name = "jit(step)/layer_3/dot_general";
-  CHECK((*Program::Create(std::move(data)))->fingerprint() == Example().Build()->fingerprint());
+  const auto program = Program::Create(data);
+  CHECK((*program)->fingerprint() == Example().Build()->fingerprint());
 }
 
 TEST_CASE("fingerprints are the same on every machine") {

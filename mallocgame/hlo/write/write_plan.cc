@@ -49,7 +49,7 @@ PlanWriter::PlanWriter(const Program& program, const Plan& plan, const Module& m
 }
 
 absl::Status PlanWriter::Run() {
-  const absl::Status status = WriteEntry();
+  absl::Status status = WriteEntry();
   Refusal refusal = RefusalOf(status);
   if (status.ok() || !refusal.accesses.empty() || tick_ >= program_.ticks()) return status;
   const Instruction& at = program_.instruction(tick_);
