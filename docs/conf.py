@@ -85,6 +85,7 @@ SECTIONS = {
         "results/baselines",
         "results/muzero",
         "results/egrl",
+        "results/policy",
         "results/size",
         "results/speed",
         "results/growth",

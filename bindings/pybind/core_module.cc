@@ -2,6 +2,12 @@
 // files and programs.
 #include "bindings/pybind/handles.h"
 
+namespace mallocgame::python {
+
+void BindPolicy(pybind11::module_& module);  // bind_policy.cc
+
+}  // namespace mallocgame::python
+
 PYBIND11_MODULE(_core, module) {
   module.doc() =
       "C++ core of mallocgame: sizes are bytes, times integer picoseconds, intervals half-open.";
@@ -17,6 +23,7 @@ PYBIND11_MODULE(_core, module) {
   mallocgame::python::BindPhaseCheck(module);
   mallocgame::python::BindGame(module);
   mallocgame::python::BindSolvers(module);
+  mallocgame::python::BindPolicy(module);
   mallocgame::python::BindReplay(module);
   mallocgame::python::BindPjrt(module);
   mallocgame::python::BindOffsets(module);

@@ -43,6 +43,7 @@ constexpr std::array kSolvers = {
     OwnSolver{"xla-assigned", SolveXlaAssigned, kPlacing},
     OwnSolver{"xla-heuristic", SolveXlaHeuristic, kPlacing},
     OwnSolver{"styles", SolveStyles, kPlacing},
+    OwnSolver{"policy", SolvePolicy, kPlacing},
     OwnSolver{"packing", SolvePacking, kPlacing},
     OwnSolver{"random", SolveRandom, kAll},
     OwnSolver{"greedy", SolveGreedy, kAll},

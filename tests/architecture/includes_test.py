@@ -39,10 +39,11 @@ ALLOWED = {
 SOLVERS = {
     "lagrangian": {"bounds.h"},
     "styles": set(),
+    "policy": set(),
     "xla": set(),
     "schedule": {"solver.h", "recorder.h", "registry.h"},
     "playing": {"styles", "xla", "solver.h", "bounds.h", "budget.h"},
-    "planning": {"playing", "styles", "xla", "solver.h", "recorder.h", "pipeline.h"},
+    "planning": {"playing", "policy", "styles", "xla", "solver.h", "recorder.h", "pipeline.h"},
 }
 # Headers of `solvers` in no folder -> what they and their sources may include of it.
 SOLVERS_TOP = {
@@ -78,6 +79,8 @@ GAME_GUESTS = [
     ("mallocgame/placement/", "priority/priority_tables.h"),
     ("mallocgame/placement/", "priority/run_graph.h"),
     ("mallocgame/solvers/styles/", "priority/run_graph.h"),
+    ("mallocgame/solvers/policy/", "priority/run_graph.h"),
+    ("mallocgame/solvers/policy/", "priority/priority_tables.h"),
     ("mallocgame/solvers/playing/rent.cc", "time/time_decoder.h"),
     ("agents/muzero/schedule_baseline.cc", "priority/priority_tables.h"),
 ]

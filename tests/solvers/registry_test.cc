@@ -128,7 +128,7 @@ TEST_CASE("solvers that play the schedule game find a plan at an order of their 
     }
     REQUIRE(std::string(Solve("anneal", {time_game, nullptr}, limits).status().message()) ==
             "solver 'anneal' plays the priority game only, found a time game; allowed for that: "
-            "all-main, xla-assigned, xla-heuristic, styles, packing, random, greedy, rent, "
+            "all-main, xla-assigned, xla-heuristic, styles, policy, packing, random, greedy, rent, "
             "portfolio, portfolio-xla, exact, mcts");
   }
   CHECK(reordered > 3);

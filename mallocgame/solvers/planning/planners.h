@@ -24,6 +24,9 @@ absl::StatusOr<SolveResult> SolvePacking(const SolveProblem& problem, const Solv
 // of their best plan are annealed. Without limits the games are all.
 absl::StatusOr<SolveResult> SolveStyles(const SolveProblem& problem, const SolveLimits& limits);
 
+// One priority game with exact stalls, played by the learned policy (policy/policy_game.h).
+absl::StatusOr<SolveResult> SolvePolicy(const SolveProblem& problem, const SolveLimits& limits);
+
 }  // namespace mallocgame
 
 #endif  // MALLOCGAME_SOLVERS_PLANNING_PLANNERS_H_
