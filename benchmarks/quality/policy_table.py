@@ -1,7 +1,7 @@
 """Compares one game of the learned policy with those of players that have learned nothing.
 
     python benchmarks/quality/policy_table.py FOLDER [--split whole-test] [--levels LEVELS]
-    [--weights FOLDER_OF_TRAINING] [--least-accesses 0]
+    [--learned FOLDER_OF_TRAINING] [--least-accesses 0]
 
 Players of one game:
 
@@ -9,7 +9,7 @@ Players of one game:
     untrained   the network before it has learned anything, in the policy's own game, which is the
                 fine game that asks about small buffers too
     styles      the first of its priority rules
-    policy      the weights of the library; with --weights each design and seed that
+    policy      the weights of the library; with --learned each design and seed that
                 train_policy.py has kept there
 
 `styles, all` has some sixty games. Prints how much slower each is than the best known plan, in the
@@ -21,20 +21,21 @@ milliseconds. Needs mallocgame[benchmark].
 import pathlib
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from train_policy import untrained
+from train_policy import untrained  # type: ignore[import-not-found]
 
 import mallocgame as mg
 from mallocgame import _core
 from mallocgame import experiments as ex
 
 
-def solved(solver: str, **how: int) -> Callable[[mg.Level], int]:
+def solved(solver: str, evaluations: int = 0) -> Callable[[mg.Level], int]:
     def play(level: mg.Level) -> int:
         game = level.game(mg.FINE_GAME if solver == "greedy" else "priority")
-        return mg.solve(game, solver, seconds=0, **how).report.latency_ps
+        return mg.solve(game, solver, seconds=0, evaluations=evaluations).report.latency_ps
 
     return play
 
@@ -46,7 +47,7 @@ def weighted(weights: NDArray[np.float32]) -> Callable[[mg.Level], int]:
     return play
 
 
-def players(weights: str | None) -> dict[str, Callable[[mg.Level], int]]:
+def players(learned: str | None) -> dict[str, Callable[[mg.Level], int]]:
     found = {
         "greedy": solved("greedy"),
         "untrained": weighted(untrained()),
@@ -54,8 +55,8 @@ def players(weights: str | None) -> dict[str, Callable[[mg.Level], int]]:
         "styles, all": solved("styles"),
         "policy": solved("policy"),
     }
-    if weights is not None:
-        for path in sorted(pathlib.Path(weights).glob("*.npy")):
+    if learned is not None:
+        for path in sorted(pathlib.Path(learned).glob("*.npy")):
             found[path.stem] = weighted(np.load(path))
     return found
 
@@ -65,10 +66,10 @@ def best_known(level: mg.Level) -> int:
     return level.best_known_ps or level.features["bound_ps"]
 
 
-def measure(name: str, split: str, levels: str | None, weights: str | None) -> dict:
+def measure(name: str, split: str, levels: str | None, learned: str | None) -> dict:
     (level,) = [one for one in mg.levels(split, levels) if one.name == name]
-    row = {"best_known_ps": best_known(level), "greedy_ps": level.greedy_ps}
-    for player, play in players(weights).items():
+    row: dict[str, Any] = {"best_known_ps": best_known(level), "greedy_ps": level.greedy_ps}
+    for player, play in players(learned).items():
         begin = time.process_time()
         row[player] = {"latency_ps": play(level), "seconds": time.process_time() - begin}
     return row
@@ -79,7 +80,7 @@ def main(
     *,
     split: str = "whole-test",
     levels: str | None = None,
-    weights: str | None = None,
+    learned: str | None = None,
     least_accesses: int = 0,
 ) -> None:
     names = [
@@ -87,11 +88,11 @@ def main(
         for level in mg.levels(split, levels)
         if level.features["accesses"] >= least_accesses
     ]
-    settings = {"split": split, "levels": levels, "weights": weights}
+    settings = {"split": split, "levels": levels, "learned": learned}
     rows = bench.run(measure, ex.Grid(name=names), settings=settings)
     best = np.array([row["best_known_ps"] for row in rows])
     latency = {
-        player: np.array([row[player]["latency_ps"] for row in rows]) for player in players(weights)
+        player: np.array([row[player]["latency_ps"] for row in rows]) for player in players(learned)
     }
     table = ex.Table(
         ("player", "over best known", "over policy", "policy faster", "policy slower", "ms")

@@ -36,9 +36,12 @@ def _decoder(dice: Dice, *layers: int) -> whole.Decoder:
 def _wide(dice: Dice, decoder: whole.Decoder) -> whole.Decoder:
     """Inference is of larger networks than training on one chip."""
     times = dice.pick(1, 1, 2)
-    heads, width = decoder.heads * times, decoder.width * times
-    changes = {"heads": heads, "kv_heads": decoder.kv_heads, "width": width}
-    return dataclasses.replace(decoder, **changes, widened=decoder.widened * times)
+    return dataclasses.replace(
+        decoder,
+        heads=decoder.heads * times,
+        width=decoder.width * times,
+        widened=decoder.widened * times,
+    )
 
 
 def _trained(dice: Dice, decoder: whole.Decoder) -> Program:
@@ -150,7 +153,7 @@ def denoiser(dice: Dice) -> Program:
         width = dice.pick(128, 192, 256)
         widths = width, 2 * width, 4 * width, 4 * width
         latents = noisy_latents(dice.pick(1, 2), 32)
-        return inference(lambda p, *a: unet(p, *a, widths, 1), *latents)
+        return inference(lambda p, x, t, text: unet(p, x, t, text, widths, 1), *latents)
     width, size = 72 * dice.pick(6, 8, 12, 16), dice.pick(16, 32)
     layers, steps = dice.pick((12, 2), (12, 3), (20, 1), (28, 1))
     return whole.diffusion_transformer(layers, width, dice.pick(1, 2, 4), size, steps)
