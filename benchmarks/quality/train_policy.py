@@ -1,7 +1,7 @@
 """Learns the network of the solver `policy`, and writes its weights into the library.
 
     python benchmarks/quality/train_policy.py FOLDER [--levels LEVELS] [--seeds 3]
-    [--designs imitation,rule] [--generations 10] [--trials 20000] [--share 0.16] [--write]
+    [--designs imitation,rule] [--generations 30] [--trials 20000] [--share 0.3] [--write]
 
 Two designs, each with the seeds 0, 1 ...:
 
@@ -322,9 +322,9 @@ def main(
     levels: str | None = None,
     designs: tuple[Design, ...] = typing.get_args(Design),
     seeds: tuple[int, ...] = (0, 1, 2),
-    generations: int = 10,
+    generations: int = 30,
     trials: int = 20_000,
-    share: float = 0.16,
+    share: float = 0.3,
     write: bool = False,
 ) -> None:
     plans = bench.folder / "plans"

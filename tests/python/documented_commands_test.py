@@ -154,7 +154,7 @@ def test_every_command_is_one(checker):
         ("benchmark", True),  # its name
         ("--solver priority --seconds 20", False),
         ("--seconds 20 --preloads N", True),
-        ("--weights", False),
+        ("--heaviness", False),
     ],
 )
 def test_what_counts_as_right(text, right, checker):
