@@ -87,7 +87,8 @@ absl::Status TrainWithin(const SolveLimits& limits, Trainer& trainer, Budget& bu
   return absl::OkStatus();
 }
 
-absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits limits, Config config,
+absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits limits,
+                                    const Config& config,
                                     const std::vector<std::vector<float>>& ancestors,
                                     std::optional<int> levels = std::nullopt) {
   if (limits.seconds <= 0 && limits.evaluations <= 0) limits.evaluations = kPaperEvaluations;

@@ -88,7 +88,7 @@ absl::Status Set(Config& config, absl::string_view name, absl::string_view value
 }
 
 absl::Status Check(const Config& config) {
-  const auto refuse = [](auto... what) {
+  const auto refuse = [](const auto&... what) {
     return absl::InvalidArgumentError(absl::StrCat("egrl: ", what...));
   };
   const int population = config.population, elites = config.elites, heads = config.heads;

@@ -252,8 +252,8 @@ void NetworksImpl::Initialise(uint64_t seed) {
       parameter.zero_();
     } else {
       // What a weight adds up: a convolution has a window of each channel.
-      const auto inputs = static_cast<double>(parameter.numel() / parameter.size(0));
-      parameter.normal_(0, 1 / std::sqrt(inputs), generator);
+      const int64_t inputs = parameter.numel() / parameter.size(0);
+      parameter.normal_(0, 1 / std::sqrt(static_cast<double>(inputs)), generator);
     }
   }
 }

@@ -37,15 +37,18 @@ struct FoundMapTuple : py::tuple {
 namespace pybind11::detail {
 template <>
 struct handle_type_name<mallocgame::python::OutcomeTuple> {
-  static constexpr auto name = const_name("mallocgame.placement_results.PlacementOutcome");
+  static constexpr auto name =  // NOLINT(readability-identifier-naming): pybind11's own
+      const_name("mallocgame.placement_results.PlacementOutcome");
 };
 template <>
 struct handle_type_name<mallocgame::python::OutcomesTuple> {
-  static constexpr auto name = const_name("mallocgame.placement_results.PlacementOutcomes");
+  static constexpr auto name =  // NOLINT(readability-identifier-naming): pybind11's own
+      const_name("mallocgame.placement_results.PlacementOutcomes");
 };
 template <>
 struct handle_type_name<mallocgame::python::FoundMapTuple> {
-  static constexpr auto name = const_name("mallocgame.placement_results.FoundMap");
+  static constexpr auto name =  // NOLINT(readability-identifier-naming): pybind11's own
+      const_name("mallocgame.placement_results.FoundMap");
 };
 }  // namespace pybind11::detail
 

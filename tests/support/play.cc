@@ -41,7 +41,7 @@ std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
 
 std::shared_ptr<const PriorityGame> MakeGame(std::shared_ptr<const Program> program,
                                              const Hardware& hardware,
-                                             PriorityGameOptions options) {
+                                             const PriorityGameOptions& options) {
   const GameOptions& any = options;
   return std::static_pointer_cast<const PriorityGame>(MakeGame(std::move(program), hardware, any));
 }

@@ -32,7 +32,8 @@ std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
                                      const Hardware& hardware,
                                      const GameOptions& options = TimeGameOptions());
 std::shared_ptr<const PriorityGame> MakeGame(std::shared_ptr<const Program> program,
-                                             const Hardware& hardware, PriorityGameOptions options);
+                                             const Hardware& hardware,
+                                             const PriorityGameOptions& options);
 // The same with accesses that must be served from main memory.
 std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
                                      const Hardware& hardware, std::vector<AccessId> forbidden);

@@ -214,15 +214,15 @@ void PlacedBoxes::ChangeGaps(const PlacedBox& box, const Change& change) {
   }
 }
 
-void PlacedBoxes::Put(int32_t r, const PlacedBox& placed) {
-  if (r >= std::ssize(boxes_)) boxes_.resize(r + 1);
-  Linked& box = boxes_[r];
+void PlacedBoxes::Put(int32_t id, const PlacedBox& placed) {
+  if (id >= std::ssize(boxes_)) boxes_.resize(id + 1);
+  Linked& box = boxes_[id];
   box = {placed};
   ChangeGaps(box, [&box](FreeGaps& free) {
     if (free.known) Subtract(free.gaps, box.offset, box.top, 1);
   });
-  ends_.Add(box.end - 1, r);
-  needs_.Add(box.need, r);
+  ends_.Add(box.end - 1, id);
+  needs_.Add(box.need, id);
   const Level& level = LevelOf(box);
   const Tick first = level.first + (box.wanted >> level.bits),
              last = level.first + ((box.end - 1) >> level.bits);
@@ -234,7 +234,7 @@ void PlacedBoxes::Put(int32_t r, const PlacedBox& placed) {
       n = static_cast<int32_t>(nodes_.size());
       nodes_.emplace_back();
     }
-    nodes_[n] = {r, heads_[block], -1, box.first_node};
+    nodes_[n] = {id, heads_[block], -1, box.first_node};
     if (heads_[block] >= 0) nodes_[heads_[block]].previous = n;
     heads_[block] = n;
     ++counts_[block];
@@ -242,11 +242,11 @@ void PlacedBoxes::Put(int32_t r, const PlacedBox& placed) {
   }
 }
 
-void PlacedBoxes::Take(int32_t r) {
-  const Linked& box = boxes_[r];
+void PlacedBoxes::Take(int32_t id) {
+  const Linked& box = boxes_[id];
   ChangeGaps(box, [](FreeGaps& free) { free.known = free.asked = false; });
-  ends_.Remove(box.end - 1, r);
-  needs_.Remove(box.need, r);
+  ends_.Remove(box.end - 1, id);
+  needs_.Remove(box.need, id);
   const Level& level = LevelOf(box);
   const Tick first = level.first + (box.wanted >> level.bits),
              last = level.first + ((box.end - 1) >> level.bits);

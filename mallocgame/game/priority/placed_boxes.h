@@ -29,7 +29,7 @@ class PlacedBoxes {
   PlacedBoxes(Tick ticks, int64_t capacity);
 
   // Boxes have numbers, which their owner gives: 0 and up, without large holes.
-  void Put(int32_t id, const PlacedBox& box);
+  void Put(int32_t id, const PlacedBox& placed);
   void Take(int32_t id);
   void Clear();
 
