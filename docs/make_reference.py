@@ -146,7 +146,9 @@ def _spelled(action: argparse.Action) -> str:
         value = f"[{value}]"
     if not action.option_strings:
         return f"`{value}`"
-    names = [name for name in action.option_strings if not name.startswith("--no-")]
+    given = action.option_strings
+    negated = {f"--no-{name.removeprefix('--')}" for name in given}
+    names = [name for name in given if name not in negated]
     return ", ".join(f"`{name}`" if action.nargs == 0 else f"`{name} {value}`" for name in names)
 
 

@@ -1,7 +1,8 @@
 /* mallocGame in a C program: loads a program file, plays the time game greedily, and writes the
  * game as a log that `mallocgame view` opens.
  *
- *     cc embed_c.c -lmallocgame_c && ./a.out resnet50_b1.tpu_v4i.mgp greedy.mgr
+ *     cc embed_c.c -I/opt/mallocgame/include -L/opt/mallocgame/lib \
+ *         -Wl,-rpath,/opt/mallocgame/lib -lmallocgame_c && ./a.out resnet50_b1.tpu_v4i.mgp greedy.mgr
  */
 #include <mallocgame.h>
 #include <stdio.h>

@@ -30,7 +30,8 @@ from mallocgame.xla.tuning import CAPTURING, Tuned, last_moment, tune_capture
 
 def register(actions: parser.Commands) -> None:
     """Adds `tune` to the commands of `xla`."""
-    command = actions.add("tune", _tune, "make a faster program of a JAX function, never a slower")
+    what = "make a program of a JAX function that is faster by the compiler's estimates"
+    command = actions.add("tune", _tune, what)
     command.add_argument(
         "source",
         metavar="SOURCE",
