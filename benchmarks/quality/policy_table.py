@@ -6,11 +6,11 @@
 Players of one game:
 
     greedy      the fine game, by greedy's rule
-    untrained   the network before it has learned anything, in the policy's own game, which is the
-                fine game that asks about small buffers too
+    untrained   the rule with weights of 0, in the policy's own game, which is the fine game that
+                asks about small buffers too
     styles      the first of its priority rules
-    policy      the weights of the library; with --learned each design and seed that
-                train_policy.py has kept there
+    policy      the weights of the library; with --learned each seed that train_policy.py has
+                kept there
 
 `styles, all` has some sixty games. Prints how much slower each is than the best known plan, in the
 geometric mean, and the ratio to the policy level by level, each with its 95 % interval over levels,
@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from train_policy import untrained  # type: ignore[import-not-found]
+from train_policy import UNTRAINED  # type: ignore[import-not-found]
 
 import mallocgame as mg
 from mallocgame import _core
@@ -40,7 +40,7 @@ def solved(solver: str, evaluations: int = 0) -> Callable[[mg.Level], int]:
     return play
 
 
-def weighted(weights: NDArray[np.float32]) -> Callable[[mg.Level], int]:
+def weighted(weights: NDArray[np.float64]) -> Callable[[mg.Level], int]:
     def play(level: mg.Level) -> int:
         return _core._PolicyGame(level.game("priority")).latency_ps(weights)
 
@@ -50,7 +50,7 @@ def weighted(weights: NDArray[np.float32]) -> Callable[[mg.Level], int]:
 def players(learned: str | None) -> dict[str, Callable[[mg.Level], int]]:
     found = {
         "greedy": solved("greedy"),
-        "untrained": weighted(untrained()),
+        "untrained": weighted(UNTRAINED),
         "styles": solved("styles", evaluations=1),
         "styles, all": solved("styles"),
         "policy": solved("policy"),

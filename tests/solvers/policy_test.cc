@@ -1,5 +1,5 @@
-// Whatever the weights, games of the policy end in valid plans that cost what they say; its
-// features are numbers about 1 large, and weights that are too few or no numbers are refused.
+// Whatever the weights, games of the policy end in valid plans that cost what they say; and
+// weights that are too few or no numbers are refused.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -14,7 +14,6 @@
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/policy/policy_game.h"
-#include "mallocgame/solvers/policy/policy_network.h"
 #include "mallocgame/solvers/registry.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
@@ -24,7 +23,6 @@ namespace {
 
 using testing::RandomProgram;
 using testing::TestHardware;
-using Network = PolicyNetwork;
 
 std::shared_ptr<const Game> RandomGame(Rng& rng) {
   PriorityGameOptions options;
@@ -34,7 +32,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
 }
 
 std::vector<float> RandomWeights(Rng& rng) {
-  std::vector<float> weights(Network::kParameters);
+  std::vector<float> weights(kPolicyWeights);
   for (float& weight : weights) weight = static_cast<float>(rng.Uniform() * 2 - 1);
   return weights;
 }
@@ -60,8 +58,8 @@ TEST_CASE("weights decide how a program is served") {
   int differ = 0;
   for (int n = 0; n < 20; ++n) {
     const PolicyGame played(*RandomGame(rng));
-    std::vector<float> weights(Network::kParameters);
-    weights[Network::kParameters - 1 - Network::kOutputs + Network::kPlace] = -100;
+    std::vector<float> weights(kPolicyWeights);
+    weights[kPlace] = weights[kSplit] = -100;
     const PolicyGame::Played nothing = played.Play(weights);
     REQUIRE(nothing.latency_ps == played.game().all_main_ps());
     differ += played.Play(LearnedPolicyWeights()).latency_ps < nothing.latency_ps;
@@ -81,41 +79,17 @@ TEST_CASE("threads play the same games") {
   for (const Plan& own : plans) REQUIRE(own == plan);
 }
 
-TEST_CASE("features of runs are finite and about 1 large") {
-  Rng rng(11);
-  for (int n = 0; n < 60; ++n) {
-    const PolicyGame played(*RandomGame(rng));
-    REQUIRE(played.features().size() % Network::kFeatures == 0);
-    for (const float feature : played.features()) {
-      REQUIRE(std::isfinite(feature));
-      REQUIRE(std::abs(feature) <= 8);
-    }
-  }
-}
-
-TEST_CASE("how a plan serves the runs of a game is read back") {
-  Rng rng(13);
-  for (int n = 0; n < 30; ++n) {
-    const PolicyGame played(*RandomGame(rng));
-    const Plan nothing = AllMainPlan(played.game().program(), played.game().hardware());
-    for (const Mode mode : played.ModesOf(nothing))
-      REQUIRE((mode == Mode::kSkip || mode == Mode::kOpen));
-    const std::vector<Mode> modes = played.ModesOf(played.Play(LearnedPolicyWeights()).plan);
-    REQUIRE(modes.size() * Network::kFeatures == played.features().size());
-  }
-}
-
 TEST_CASE("weights are checked") {
   REQUIRE(CheckPolicyWeights(LearnedPolicyWeights()).ok());
-  std::vector<float> weights(Network::kParameters);
+  std::vector<float> weights(kPolicyWeights);
   REQUIRE(CheckPolicyWeights(weights).ok());
   weights[7] = std::numeric_limits<float>::infinity();
   REQUIRE(CheckPolicyWeights(weights).message() ==
           "weights of a policy: found inf as number 7, allowed: finite ones");
   weights.pop_back();
   REQUIRE(CheckPolicyWeights(weights).message() ==
-          absl::StrCat("weights of a policy: found ", Network::kParameters - 1,
-                       " numbers, allowed: ", Network::kParameters));
+          absl::StrCat("weights of a policy: found ", kPolicyWeights - 1,
+                       " numbers, allowed: ", kPolicyWeights));
 }
 
 TEST_CASE("the solver plays one game, in any game that places") {

@@ -1,28 +1,47 @@
-// Priority games that a learned policy plays: its network looks at all runs once, before the game,
-// and each decision adds what the mode saves there and then.
+// Priority games that a learned rule plays. Before the game it looks at all runs once and gives
+// each an importance, by which they are decided, and what placing and splitting it are worth. Each
+// decision adds what the mode saves there and then.
 #ifndef MALLOCGAME_SOLVERS_POLICY_POLICY_GAME_H_
 #define MALLOCGAME_SOLVERS_POLICY_POLICY_GAME_H_
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/mode.h"
 #include "mallocgame/game/priority/priority_game.h"
 #include "mallocgame/plan/plan.h"
 
 namespace mallocgame {
 
-// InvalidArgument: they aren't as many finite numbers as the network takes.
+// What the weights of a rule count. With all weights 0 it plays as greedy does: by importance, each
+// run in the mode that saves most.
+enum PolicyWeight : int {
+  // What is added to the importance, ln(saving / square root of bytes and time held): columns of
+  // kRunFeatures, and what the run is worth at shadow prices (run_prices.h).
+  kImportanceOfSaving,
+  kImportanceOfBytes,
+  kImportanceOfHeld,
+  kImportanceOfUsed,   // the share of the steps in which it was chosen
+  kImportanceOfWorth,  // (saves - pays) / (saves + pays), for bytes and copies
+  // What placing a run at all is worth, as a share of what it saves.
+  kPlace,
+  kPlaceOfUsed,
+  kPlaceOfWorth,
+  kEarly,  // what is added if it is fetched early
+  // What splitting a run is worth; below 0 none is split.
+  kSplit,
+  kSplitOfParts,  // (its worth - that of its parts) / (sum of their amounts)
+  kSplitOfGap,    // ln(ticks held / its accesses) / 4
+  kPolicyWeights,
+};
+
+// InvalidArgument: they aren't kPolicyWeights finite numbers.
 absl::Status CheckPolicyWeights(absl::Span<const float> weights);
 // Those of the library, which benchmarks/quality/train_policy.py writes.
 absl::Span<const float> LearnedPolicyWeights();
-// The names of what the network reads of a run.
-std::vector<std::string> PolicyFeatureNames();
 
 class PolicyGame {
  public:
@@ -31,11 +50,6 @@ class PolicyGame {
   explicit PolicyGame(const Game& game);
 
   const Game& game() const { return *game_; }
-  // What the network reads, [runs, PolicyFeatureNames()]. The order of the runs is that of Run::id.
-  const std::vector<float>& features() const { return features_; }
-  // How a plan serves each run: a mode of an action, or Mode::kOpen where it is part of a run that
-  // is served whole.
-  std::vector<Mode> ModesOf(const Plan& plan) const;
 
   // One game, with weights that CheckPolicyWeights accepts.
   struct Played {
@@ -45,8 +59,13 @@ class PolicyGame {
   Played Play(absl::Span<const float> weights) const;
 
  private:
+  // What a rule reads of a run.
+  struct Features {
+    float saving, bytes, held, used, worth, parts, gap, importance;
+  };
+
   std::shared_ptr<const PriorityGame> game_;
-  std::vector<float> features_;
+  std::vector<Features> features_;  // in the order of Run::id
 };
 
 }  // namespace mallocgame

@@ -22,11 +22,8 @@ class Pricing {
       : tables_(tables), arrangement_(tables.arrangement), prices_(prices),
         ticks_(arrangement_.program.ticks()), runs_(tables.runs.size()), space_of_(ticks_),
         channel_of_(ticks_, kFirstBusy), space_before_(ticks_ + 1), channel_before_(ticks_ + 1),
-        use_(ticks_ + 1), copies_(ticks_ + 1), worth_(runs_), chosen_(runs_) {
-    for (auto* column :
-         {&prices.saving, &prices.space, &prices.channel, &prices.preload, &prices.parts,
-          &prices.used, &prices.crowding, &prices.crowding_most, &prices.busy})
-      column->assign(runs_, 0);
+        use_(ticks_ + 1), copies_(ticks_ + 1), worth_(runs_), chosen_(runs_), inside_(runs_) {
+    for (auto* column : {&prices.pays, &prices.parts, &prices.used}) column->assign(runs_, 0);
     Describe();
   }
 
@@ -39,8 +36,6 @@ class Pricing {
       }
       if (step + 1 < kSteps) Move(kFirstRate / (1 + step / kRateHalves));
     }
-    Use();
-    Tell();
   }
 
  private:
@@ -69,7 +64,6 @@ class Pricing {
     share_.resize(runs_);
     for (size_t r = 0; r < runs_; ++r) {
       const ::mallocgame::Run& run = tables_.runs[r];
-      prices_.saving[r] = static_cast<float>(run.saving_ps);
       share_[r] = Share(r);
       if (run.placeable) {
         const PlannedResidence& planned = run.planned;
@@ -126,12 +120,9 @@ class Pricing {
         const double space =
             share_[r] * (space_before_[run.planned.end] - space_before_[run.planned.latest_fetch]);
         const double channel = Pay(fetch_[r]) + Pay(evict_[r]);
-        prices_.space[r] = static_cast<float>(space);
-        prices_.channel[r] = static_cast<float>(channel);
+        prices_.pays[r] = static_cast<float>(space) + static_cast<float>(channel);
         own = static_cast<double>(run.saving_ps) - space - channel;
       }
-      if (run.preloadable)
-        prices_.preload[r] = static_cast<float>(share_[r] * space_before_[run.preloaded.end]);
       worth_[r] = std::max({0.0, own, parts});
       chosen_[r] = own > 0 && own >= parts ? 1.0F : 0.0F;
     }
@@ -139,7 +130,6 @@ class Pricing {
     for (auto r = order_.rbegin(); r != order_.rend(); ++r) {
       const int32_t parent = tables_.runs[*r].parent;
       if (parent < 0) continue;
-      if (inside_.empty()) inside_.assign(runs_, 0);
       inside_[*r] = inside_[parent] != 0 || chosen_[parent] != 0;
       if (inside_[*r] != 0) chosen_[*r] = 0;
     }
@@ -177,32 +167,6 @@ class Pricing {
       channel_of_[t] =
           std::clamp(channel_of_[t] * (1 + rate * std::clamp(2 * (copies_[t] - 1), -0.9, 1.0)),
                      kLeastBusy, 1.0);
-    }
-  }
-
-  void Tell() {
-    std::vector<double> use(ticks_ + 1), copies(ticks_ + 1);
-    for (Tick t = 0; t < ticks_; ++t) {
-      use[t + 1] = use[t] + use_[t];
-      copies[t + 1] = copies[t] + copies_[t];
-    }
-    for (size_t r = 0; r < runs_; ++r) {
-      if (!tables_.runs[r].placeable) continue;
-      const PlannedResidence& planned = tables_.runs[r].planned;
-      const Tick begin = planned.latest_fetch, end = planned.end;
-      if (end > begin) {
-        prices_.crowding[r] = static_cast<float>((use[end] - use[begin]) / (end - begin));
-        // Of long ones a sample is enough.
-        double most = 0;
-        const Tick step = std::max(1, (end - begin) / 64);
-        for (Tick t = begin; t < end; t += step) most = std::max(most, use_[t]);
-        prices_.crowding_most[r] = static_cast<float>(most);
-      }
-      const Window& fetch = fetch_[r];
-      if (fetch.end > fetch.begin) {
-        prices_.busy[r] = static_cast<float>((copies[fetch.end] - copies[fetch.begin]) /
-                                             (fetch.end - fetch.begin));
-      }
     }
   }
 

@@ -17,15 +17,10 @@ namespace mallocgame {
 struct RunPrices {
   explicit RunPrices(const PriorityTables& tables);
 
-  // Each has an entry for each run, in the order of PriorityTables::runs. Times are in picoseconds.
-  std::vector<float> saving;          // as estimated
-  std::vector<float> space, channel;  // what its residence pays for its bytes and its copies
-  std::vector<float> preload;         // what it pays for its bytes if it is preloaded
-  std::vector<float> parts;           // the worth of its parts
-  std::vector<float> used;            // the share of the steps in which it was chosen
-  std::vector<float> crowding;        // the mean use of fast memory while it is held
-  std::vector<float> crowding_most;   // the largest
-  std::vector<float> busy;            // the mean use of the channel in the time of its prefetch
+  // Each has an entry for each run, in the order of PriorityTables::runs.
+  std::vector<float> pays;   // ps, for the bytes and the copies of its residence
+  std::vector<float> parts;  // ps, the worth of its parts
+  std::vector<float> used;   // the share of the last steps in which it was chosen
 };
 
 }  // namespace mallocgame
