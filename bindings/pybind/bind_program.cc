@@ -217,10 +217,9 @@ std::shared_ptr<ProgramHandle> ProgramAtBothPrices(const ProgramHandle& handle, 
 }
 
 std::shared_ptr<ProgramHandle> CautiousProgram(const ProgramHandle& handle, double caution) {
-  if (!(caution >= 0 && caution <= 100)) {
+  if (!(caution >= 0 && caution <= 100))
     Raise(absl::InvalidArgumentError(
         absl::StrCat("caution: found ", caution, ", allowed: a number from 0 to 100")));
-  }
   ProgramFile file = handle.file;
   file.program = Program::WithCaution(*handle.file.program, caution);
   return std::make_shared<ProgramHandle>(ProgramHandle{std::move(file)});
@@ -483,11 +482,10 @@ void BindProgram(py::module_& module) {
              "them counts alone.\n\nInvalidInputError: as of calibrated(), or lean is not from "
              "-1 to 1.");
   module.def("cautious", &CautiousProgram, py::arg("program"), py::arg("caution"),
-             "Returns the same program at cautious prices, by which a search gains only what "
-             "prices of the compiler are known for.\n\nA placement without a price costs no less "
-             "than the cheapest of its instruction with nothing more in fast memory, and by the "
-             "share `caution` more. at_both_prices() keeps to that at both sets. No file has "
-             "it.\n\nInvalidInputError: caution is not from 0 to 100.");
+             "Returns the same program at cautious prices: a placement without a price costs no "
+             "less than the cheapest of its instruction with nothing more in fast memory, and by "
+             "the share `caution` more. at_both_prices() keeps to that. No file has it.\n\n"
+             "InvalidInputError: caution is not from 0 to 100.");
   module.def("calibrated", &CalibratedProgram, py::arg("program"), py::arg("hardware") = py::none(),
              py::arg("law") = py::none(),
              "Returns the program with calibrated prices, on calibrated hardware.\n\nThese are the "

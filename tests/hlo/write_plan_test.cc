@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -31,17 +32,18 @@ using hlo_test::UnitHardware;
 using hlo_test::WriteAndRead;
 
 // Two instructions and a result, with room between for copies.
-ModuleText ChainModule() {
+ModuleText ChainModule(const std::string& shape = "f32[64,128]{1,0:T(8,128)}",
+                       const std::string& flat = "f32[8192]{0:T(1024)}") {
   ModuleText m;
   m.Computation("main")
-      .Add("w = f32[64,128]{1,0:T(8,128)} parameter()")
-      .Add("x = f32[64,128]{1,0:T(8,128)} parameter()")
-      .Add("a = f32[64,128]{1,0:T(8,128)} negate(x)")
-      .Add("b = f32[64,128]{1,0:T(8,128)} add(a, w)")
-      .Add("flat = f32[8192]{0:T(1024)} bitcast(b)")
-      .Add("c = f32[8192]{0:T(1024)} negate(flat)")
-      .Add("d = f32[64,128]{1,0:T(8,128)} multiply(b, w)")
-      .Add("r = (f32[8192]{0:T(1024)}, f32[64,128]{1,0:T(8,128)}) tuple(c, d)");
+      .Add("w = " + shape + " parameter()")
+      .Add("x = " + shape + " parameter()")
+      .Add("a = " + shape + " negate(x)")
+      .Add("b = " + shape + " add(a, w)")
+      .Add("flat = " + flat + " bitcast(b)")
+      .Add("c = " + flat + " negate(flat)")
+      .Add("d = " + shape + " multiply(b, w)")
+      .Add("r = (" + flat + ", " + shape + ") tuple(c, d)");
   return m;
 }
 
@@ -72,27 +74,12 @@ TEST_CASE("a plan with slices that is written is read back as it was") {
 }
 
 TEST_CASE("an array of one dimension that ends within a tile is copied whole") {
-  const auto copies = [](int elements) {
-    const std::string shape = absl::StrCat("f32[", elements, "]{0:T(1024)} ");
-    ModuleText m;
-    m.Computation("main")
-        .Add("w = " + shape + "parameter()")
-        .Add("x = " + shape + "parameter()")
-        .Add("a = " + shape + "negate(x)")
-        .Add("b = " + shape + "add(a, w)");
+  for (const auto& [elements, copies] : {std::pair(8192, 2), std::pair(8000, 1)}) {
+    const std::string shape = absl::StrCat("f32[", elements, "]{0:T(1024)}");
+    const ModuleText m = ChainModule(shape, shape);
     const std::shared_ptr<const Program> program = Import(m);
-    Plan plan = AllMainPlan(*program, UnitHardware());
-    const AccessId w = AccessOf(*program, "b", "w");
-    const Tick made = program->access(AccessOf(*program, "a", "a")).tick,
-               used = program->access(w).tick;
-    plan.residences = {{program->access(w).buffer, 0, made, used + 1}};
-    plan.served_by[w.index()] = ResidenceId(0);
-    plan.copies = {{CopyKind::kPrefetch, ResidenceId(0), made, used, 0, 16384},
-                   {CopyKind::kPrefetch, ResidenceId(0), used, used, 16384, 32768}};
-    return WriteAndRead(*program, plan, Unassigned(m)).copies.size();
-  };
-  CHECK(copies(8192) == 2);
-  CHECK(copies(8000) == 1);
+    CHECK(std::ssize(WriteAndRead(*program, ChainPlan(*program), Unassigned(m)).copies) == copies);
+  }
 }
 
 TEST_CASE("an eviction of what nobody reads any more is left out, and the plan says so") {

@@ -11,7 +11,7 @@ from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
 from mallocgame.experiments import Table
 from mallocgame.level_sets import making
-from mallocgame.level_sets.level_set import BUNDLED, BUNDLED_SCHEDULE, BUNDLED_WHOLE, load_level_set
+from mallocgame.level_sets.level_set import BUNDLED, bundled_folder, load_level_set
 from mallocgame.level_sets.splits import SCHEDULE, SPLITS, WHOLE_SPLITS, drafts
 
 _SET = "a folder of `mallocgame levels make` (the bundled set)"
@@ -77,12 +77,8 @@ def _share(text: str) -> float:
 
 
 def _list(options: argparse.Namespace) -> int:
-    folder = options.levels
-    if options.split == SCHEDULE and folder == str(BUNDLED):
-        folder = BUNDLED_SCHEDULE
-    if options.split in WHOLE_SPLITS and folder == str(BUNDLED):
-        folder = BUNDLED_WHOLE
-    known = load_level_set(folder)
+    bundled = options.levels == str(BUNDLED)
+    known = load_level_set(bundled_folder(options.split) if bundled else options.levels)
     if options.free_order:
         known = known.with_free_order()
     splits = [

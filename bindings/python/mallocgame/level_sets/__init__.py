@@ -19,13 +19,7 @@ from mallocgame import games
 from mallocgame._core import Game, Hardware, Plan, Program
 from mallocgame.errors import InvalidInputError
 from mallocgame.games import GameOptions
-from mallocgame.level_sets.level_set import (
-    BUNDLED,
-    BUNDLED_SCHEDULE,
-    BUNDLED_WHOLE,
-    LevelSet,
-    load_level_set,
-)
+from mallocgame.level_sets.level_set import LevelSet, bundled_folder, load_level_set
 from mallocgame.level_sets.splits import SCHEDULE, SPLITS, WHOLE_SPLITS, Variant
 
 __all__ = [
@@ -108,7 +102,8 @@ class Level:
     def __reduce__(self) -> tuple[Any, ...]:
         """A level goes to other processes as its name and its set's folder; None: the bundled."""
         folder = self.level_set.folder
-        return _find, (self.name, self.split, None if folder == _bundled(self.split) else folder)
+        given = None if folder == bundled_folder(self.split) else folder
+        return _find, (self.name, self.split, given)
 
     def load_program(self) -> Program:
         """Reads the program."""
@@ -176,7 +171,7 @@ def levels(
     if split not in _SPLITS:
         allowed = ", ".join(_SPLITS)
         raise InvalidInputError(f"levels: found split '{split}', allowed: {allowed}")
-    known = load_level_set(_bundled(split) if folder is None else folder)
+    known = load_level_set(bundled_folder(split) if folder is None else folder)
     found = [
         Level(
             name,
@@ -200,12 +195,6 @@ def find_level(name: str) -> Level | None:
         if name in (known := _by_name(split, None)):
             return known[name]
     return None
-
-
-def _bundled(split: str) -> pathlib.Path:
-    if split in WHOLE_SPLITS:
-        return BUNDLED_WHOLE
-    return BUNDLED_SCHEDULE if split == SCHEDULE else BUNDLED
 
 
 def _find(name: str, split: str, folder: pathlib.Path | None) -> Level:

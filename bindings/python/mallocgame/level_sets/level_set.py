@@ -16,15 +16,22 @@ from typing import Any
 
 from mallocgame._core import Plan, Program, read_file, write_file
 from mallocgame.errors import InvalidInputError, MissingFileError
-from mallocgame.level_sets.splits import KNOWN
+from mallocgame.level_sets.splits import KNOWN, SCHEDULE, WHOLE_SPLITS
 from mallocgame.programs import decode, load_program
 
 BUNDLED = pathlib.Path(__file__).parent / "bundled"
-BUNDLED_SCHEDULE = pathlib.Path(__file__).parent / "schedule"  # the split schedule
-BUNDLED_WHOLE = pathlib.Path(__file__).parent / "whole"  # the splits of whole models
+BUNDLED_SCHEDULE = BUNDLED.with_name("schedule")  # the split schedule
+BUNDLED_WHOLE = BUNDLED.with_name("whole")  # the splits of whole models
 FORMAT = 2
 INDEX, PROGRAMS, BEST_KNOWN = "index.json", "programs.zip", "best_known.zip"
 _LATENCIES = "latencies.json"
+
+
+def bundled_folder(split: str) -> pathlib.Path:
+    """Returns the folder of the package that has a split."""
+    if split in WHOLE_SPLITS:
+        return BUNDLED_WHOLE
+    return BUNDLED_SCHEDULE if split == SCHEDULE else BUNDLED
 
 
 class LevelSet:

@@ -273,28 +273,19 @@ class Emitter:
         memory, and the compiler says by how much that is too far. Where it can't be asked so, it is
         the target's. CompilerError.
         """
-        target, plan = self.capture.target, self.capture.xla_plan
+        target = self.capture.target
         if target.fast_mib is not None or target.hardware.fast_memory_space != _VMEM:
             return target.hardware.fast_bytes
-        capacity = self._limit = self._chip_bytes()
-        if self._xla_bytes > self._limit:
-            self._limit = 0  # As on v7x, the chip counts otherwise.
-        if self._limit and self._most_scoped:
-            capacity -= self._most_scoped + _MARGIN
-            known = (capacity - ROUNDING_BYTES) // _ALIGNMENT * _ALIGNMENT
-            return max(target.hardware.fast_bytes, known)
-        capacity = target.hardware.fast_bytes
-        for beyond in (1 << 40, None):  # The first says how much the chip has.
-            end = capacity - ROUNDING_BYTES if beyond is None else beyond
-            try:
-                self.link(self.write(*self._moved(plan, end)))
-            except CompilerRefusedError as error:
-                if error.rule != CAPACITY:
-                    break
-                used, limit = error.used_bytes, error.limit_bytes
-                capacity = limit if beyond is not None else limit - (used - end)
-            except (PlanRefusedError, CompilerEndedError):
-                break
+        limit = self._chip_bytes()
+        if not limit:
+            return target.hardware.fast_bytes
+        if self._most_scoped and self._xla_bytes <= limit:
+            self._limit = limit
+            capacity = limit - self._most_scoped - _MARGIN
+        else:  # As on v7x, whose compiler counts otherwise than _check_fits().
+            end = limit - ROUNDING_BYTES
+            refused = self._refusal_at(end)
+            capacity = limit if refused is None else limit - (refused.used_bytes - end)
         known = (capacity - ROUNDING_BYTES) // _ALIGNMENT * _ALIGNMENT
         return max(target.hardware.fast_bytes, known)
 
@@ -307,24 +298,29 @@ class Emitter:
         kept = compiler.kept_phase(_CHIP_BYTES, [])
         if kept is not None:
             return int(kept[0])
-        limit = 0
-        try:
-            self.write(*self._moved(self.capture.xla_plan, 1 << 40))
-        except CompilerRefusedError as error:
-            limit = error.limit_bytes if error.rule == CAPACITY else 0
-        except (PlanRefusedError, CompilerEndedError):
-            pass
-        if limit:
-            compiler.keep_phase(_CHIP_BYTES, [], [str(limit).encode()])
-        return limit
+        refused = self._refusal_at(1 << 40)
+        if refused is None:
+            return 0
+        compiler.keep_phase(_CHIP_BYTES, [], [str(refused.limit_bytes).encode()])
+        return refused.limit_bytes
 
-    def _moved(self, plan: Plan, end: int) -> tuple[Plan, Hardware]:
-        """Returns a plan with its last byte before `end`, and hardware that has as much."""
-        program = self.capture.program
+    def _refusal_at(self, end: int) -> CompilerRefusedError | None:
+        """Returns what the compiler says to XLA's own plan moved so that it ends before `end`.
+
+        None: it isn't refused for its bytes of fast memory.
+        """
+        program, plan = self.capture.program, self.capture.xla_plan
         hardware = program.hardware.replace(fast_bytes=end)
         residences = plan.residences.copy()
         residences["offset"] += (end - _end_of(program, plan)) // _ALIGNMENT * _ALIGNMENT
-        return Plan.of(program, hardware, residences, plan.copies, plan.served_by), hardware
+        moved = Plan.of(program, hardware, residences, plan.copies, plan.served_by)
+        try:
+            self.link(self.write(moved, hardware))
+        except CompilerRefusedError as error:
+            return error if error.rule == CAPACITY else None
+        except (PlanRefusedError, CompilerEndedError):
+            pass
+        return None
 
     def _own_code(self, compiler: Compiler) -> dict["_Key", Lowered]:
         """Returns the code of XLA's own plan, as far as it is kept since the capture."""
