@@ -1,5 +1,6 @@
 """A program as the compiler sees it, with all that is needed to ask the compiler again."""
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import functools
@@ -14,13 +15,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mallocgame._core import PlacedModule, Plan, Program, Verdict, read_file, validate, write_file
+from mallocgame._jobs.processes import cores
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import import_hlo
 from mallocgame.xla.compiler import Compiler
 from mallocgame.xla.compiler_errors import CompilerDeadlineError
 from mallocgame.xla.lowering import compiler_options, lower
 from mallocgame.xla.modules import device_count_of_proto, hlo_proto, read_dump
-from mallocgame.xla.phases import Crew, Lowered, Scheduled, Stages, Tell, quiet
+from mallocgame.xla.phases import Crew, Lowered, Phases, Scheduled, Stages, Tell, quiet
 from mallocgame.xla.prices import Prices, merged, prices_of, profile_of, read_profile
 from mallocgame.xla.stablehlo import device_count
 from mallocgame.xla.targets import Target, find_target
@@ -237,31 +239,22 @@ def capture_module(
     _check_devices(name, device_count(module), target)
     late: list[str] = []
     least = min(seconds, LEAST_PRICING) / 2
-    begin, stages = time.monotonic(), Stages(tell, 6)
+    end, stages = time.monotonic() + seconds, Stages(tell, 3)
     with shared(compiler, target) as ask, ask.keeping_others(), _telling_where(name, stages):
+        stages.begin("XLA's schedule, and one with everything in main memory", _expected(module))
+        (assigned, its_code), (unassigned, main_code) = _schedules(ask, module)
+        # The first half is for XLA's own places, of which a program needs the prices most.
+        now = time.monotonic()
+        until = now + max((end - now) / 2, least)
+        stages.begin(f"prices of {len(assigned.isolated)} instructions there", _at_most(until))
         with Crew(ask, tell=stages) as crew:
-            stages.begin("XLA's schedule", _expected(module))
-            assigned = crew.first.schedule(module)
-            stages.begin("its code", "then it is known how long the rest takes")
-            lowered = crew.first.lower(assigned, kept=True)
-            spent = time.monotonic() - begin
-            # The first half is for XLA's own places, of which a program needs the prices most.
-            until = max(begin + seconds / 2, time.monotonic() + least)
-            stages.begin(
-                f"prices of {len(assigned.isolated)} instructions at XLA's places",
-                f"{_at_most(until)}; stages 4 and 5 may take as long as 1 and 2, {spent:.0f} s",
-            )
-            own = _prices_of(crew, assigned, lowered, module, until, late)
+            own = _prices_of(crew, assigned, its_code, module, until, late)
+        until = max(end, time.monotonic() + least)
+        stages.begin(
+            f"prices of {len(unassigned.isolated)} instructions in main memory", _at_most(until)
+        )
         with Crew(ask, ALL_MAIN, tell=stages) as crew:
-            stages.begin("the schedule with everything in main memory")
-            unassigned = crew.first.schedule(module)
-            stages.begin("its code")
-            lowered = crew.first.lower(unassigned, kept=True)
-            until = max(begin + seconds, time.monotonic() + least)
-            stages.begin(
-                f"prices of {len(unassigned.isolated)} instructions in main memory", _at_most(until)
-            )
-            prices = _prices_of(crew, unassigned, lowered, module, until, late)
+            prices = _prices_of(crew, unassigned, main_code, module, until, late)
         prices = merged(prices, own)
         captured = Capture(
             name,
@@ -276,6 +269,28 @@ def capture_module(
         )
     captured.program  # noqa: B018 (it is read here, so that what is wrong with it shows here)
     return captured
+
+
+def _schedules(ask: Compiler, module: str) -> list[tuple[Scheduled, Lowered]]:
+    """Returns XLA's schedule and the one with everything in main memory, each with its code.
+
+    They are made side by side where there is a processor for each.
+    """
+    beside = ask.borrow() if len(cores()) > 1 else ask
+
+    def made(phases: Phases) -> tuple[Scheduled, Lowered]:
+        scheduled = phases.schedule(module)
+        return scheduled, phases.lower(scheduled, kept=True)
+
+    with concurrent.futures.ThreadPoolExecutor(1 if beside is ask else 2) as threads:
+        try:
+            both = list(threads.map(made, (Phases(ask), Phases(beside, ALL_MAIN))))
+        except KeyboardInterrupt:  # What they are at is of no use, and may take a minute.
+            ask.close()
+            raise
+    if beside is not ask:
+        ask.give_back(beside)
+    return both
 
 
 def _expected(module: str) -> str:

@@ -100,6 +100,8 @@ class Emitter:
         self._most_scoped = 0
         self._xla_bytes = 0  # where XLA's own plan ends, with the most that its instructions take
         self._limit = 0  # bytes of fast memory that the chip has; 0: nobody knows
+        # What a plan takes beside the code of single instructions, as the last ones did.
+        self._write_seconds = self._link_seconds = 0.0
         self._lowered = self._own_code(compiler)
 
     def __reduce__(self) -> NoReturn:
@@ -135,6 +137,7 @@ class Emitter:
         PlanRefusedError, also, with the rule LATE, of the instructions whose code isn't there in
         time; other CompilerErrors.
         """
+        begin = time.monotonic()
         program, base = self._ordered(order), self._scheduled
         hardware = self.capture.target.hardware if hardware is None else hardware
         try:
@@ -147,6 +150,7 @@ class Emitter:
         scheduled = base.having(module, assignment)
         lowered = self._crew.first.lower(scheduled)
         placed = PlacedModule(module, assignment)
+        self._write_seconds = time.monotonic() - begin
         isolated, late = self._lower_isolated(lowered, placed, _gains(program, plan), until)
         prices = prices_of(lowered, isolated, placed, hardware.fast_memory_space)
         self.capture = self.capture.with_prices(prices)
@@ -184,6 +188,11 @@ class Emitter:
             f"{program.name}: fast memory is exceeded by {beyond[first]} bytes at '{first}', and "
             f"at {len(beyond) - 1} other instructions, with what they take for themselves"
         ).about(CAPACITY, list(beyond), exceeded_bytes=beyond[first])
+
+    @property
+    def look_seconds(self) -> float:
+        """What a plan takes beside the code of single instructions, as the last one did."""
+        return self._write_seconds + self._link_seconds
 
     @property
     def xla(self) -> Report:
@@ -345,7 +354,9 @@ class Emitter:
 
     def link(self, written: Written) -> Written:
         """Returns a plan with its executable. CompilerError."""
+        begin = time.monotonic()
         linked = self._crew.first.link(written.scheduled, written.lowered, written.isolated)
+        self._link_seconds = time.monotonic() - begin
         return dataclasses.replace(written, executable=linked)
 
     def _lower_isolated(

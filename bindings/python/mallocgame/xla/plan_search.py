@@ -96,12 +96,20 @@ class PlanSearch:
         """
         was_right = True
         for prices in self._turns:
-            left = until - time.monotonic()
-            if left < _LEAST_SECONDS:
+            if self._is_over(until):
                 return None
+            left = until - time.monotonic()
             given = min(seconds, max(_LEAST_SECONDS, _SHARE * left))
             was_right = self._round(given, prices, until) and was_right
         return was_right
+
+    def _is_over(self, until: float) -> bool:
+        """Returns whether there is no time for a plan; the first is begun as long as any is left.
+
+        A plan's module and its link can't be divided, and take up to a minute on whole models.
+        """
+        least = 0.0 if self._best is None else self._emitter.look_seconds
+        return time.monotonic() + _LEAST_SECONDS + least > until
 
     def _round(self, seconds: float, prices: str, until: float) -> bool:
         """Solves, writes and prices. Returns whether the plan is worth what was predicted."""
@@ -157,6 +165,8 @@ class PlanSearch:
             own = self._emitter.capture.program
             program = own if order is None else own.reordered(order)
             plan = plan.rebased_on(program)
+            if mends and self._is_over(until):
+                break
             now = time.monotonic()
             share = 1.0 if self._best is None and mends == 0 else _LOOK
             try:
