@@ -5,6 +5,9 @@ sphinx-build docs build/site makes it; that needs `pip install '.[docs]'` and no
 
 import pathlib
 import re
+import struct
+
+from docutils import nodes
 
 import mallocgame
 
@@ -21,6 +24,10 @@ highlight_language = "none"  # of blocks that don't say
 html_theme = "furo"
 html_title = f"mallocGame {version}"
 html_copy_source = False
+html_static_path = ["site"]
+html_css_files = ["site.css"]
+smartquotes = False  # it makes a dash of the two hyphens of an option
+pygments_dark_style = "github-dark"
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0062a8", "color-brand-content": "#0062a8"},
     "dark_css_variables": {"color-brand-primary": "#6cb8f0", "color-brand-content": "#6cb8f0"},
@@ -136,7 +143,15 @@ def _headers() -> str:
     return "\n\n".join(parts)
 
 
-GENERATED = {"contents": _contents, "headers": _headers}
+def _front() -> str:
+    """The README up to the first game, with links as from docs/."""
+    text = (_ROOT / "README.md").read_text()
+    begin, end = text.index("\n\n"), text.index("\n## A function of your own")
+    links = re.sub(r"(\]\()(?!https?:|docs/)", r"\1../", text[begin:end])
+    return links.replace("](docs/", "](").strip()
+
+
+GENERATED = {"front": _front, "contents": _contents, "headers": _headers}
 
 
 def _link_inside(app, docname: str, source: list[str]) -> None:
@@ -156,14 +171,29 @@ def _link_inside(app, docname: str, source: list[str]) -> None:
             return f"[{text}](/architecture.md{anchor})"
         return text if text.strip("`") == inside or text.startswith("`") else f"{text} (`{inside}`)"
 
-    source[0] = re.sub(r"\[([^\]]+)\]\((\.\./[^)#]+)(#[^)]*)?\)", target, source[0])
     for name, generate in GENERATED.items():
         mark = f"<!-- {name}: docs/conf.py -->"
         if mark in source[0]:
             source[0] = source[0].replace(mark, generate())
+    source[0] = re.sub(r"\[([^\]]+)\]\((\.\./[^)#]+)(#[^)]*)?\)", target, source[0])
     # Marks for tests/python/docs_test.py and make_reference.py; nothing to be shown.
     source[0] = re.sub(r"<!-- (not run: .*?|made by .*?|end) -->\n", "", source[0])
 
 
+def _width(picture: pathlib.Path) -> int:
+    head = picture.read_bytes()[:24]
+    if head.startswith(b"GIF"):
+        return struct.unpack("<H", head[6:8])[0]
+    assert head.startswith(b"\x89PNG"), picture
+    return struct.unpack(">I", head[16:20])[0]
+
+
+def _link_pictures(app, doctree: nodes.document) -> None:
+    """Gives pictures their width: Sphinx links such ones, and a click shows them in full."""
+    for image in doctree.findall(nodes.image):
+        image["width"] = f"{_width(pathlib.Path(app.srcdir, image['uri']))}px"
+
+
 def setup(app) -> None:
     app.connect("source-read", _link_inside)
+    app.connect("doctree-read", _link_pictures)

@@ -24,8 +24,7 @@ from mallocgame.plots.style import residence_kinds
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
-PROGRAM = "llama_1b_decode_8l_b4_kv1024.tpu_v4i"
-FILMED = "mlp_train_adam_b512.tpu_v6e"
+PROGRAM = "mlp_train_adam_b512.tpu_v6e"
 # Kinds of residences differ by their hatching too, for readers and printers without colours.
 HATCHES = dict(zip(style.KINDS, ("xx", "", "--", "//"), strict=True))
 NAMES = {
@@ -419,7 +418,7 @@ def priority_game_picture(path: pathlib.Path) -> None:
 
 def game_film(path: pathlib.Path) -> None:
     """The game that annealing finds on a training step, decision by decision, as a GIF."""
-    program = mg.load_program(FILMED)
+    program = mg.load_program(PROGRAM)
     result = mg.solve(program, "anneal", game="priority", seconds=0, evaluations=2000, seed=0)
     xla_ps = mg.simulate(program, program.xla_plan).latency_ps
     state = result.game.initial_state()
@@ -489,9 +488,7 @@ def levels_picture(path: pathlib.Path) -> None:
 
 
 def show_game(page: Page) -> None:
-    page.locator("#step").fill("150")
-    box = page.locator("figure canvas").bounding_box()
-    page.mouse.move(box["x"] + 0.23 * box["width"], box["y"] + 0.22 * box["height"])
+    page.locator("#step").fill("10")
 
 
 def show_comparison(page: Page) -> None:
@@ -535,7 +532,7 @@ def curves_picture(path: pathlib.Path) -> None:
 
 def page_pictures(executable: str) -> None:
     program = mg.load_program(PROGRAM)
-    log = mg.record(mg.solve(program, solver="greedy"))
+    log = mg.record(mg.solve(program, solver="greedy", game="fine"))
     shots = (("game", None, 800, show_game), ("compare", program.xla_plan, 960, show_comparison))
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])

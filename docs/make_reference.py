@@ -100,6 +100,8 @@ def table(rows: Sequence[Sequence[object]], right: Iterable[int] = ()) -> str:
 
 # Commands
 
+OPTION = re.compile(r"(`[^`]*`)|(?<![\w-])(--[a-z][a-z-]*)")  # in a help text
+
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """Returns the parsers of all commands that do something, by name."""
@@ -117,6 +119,10 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
     return found
 
 
+def _as_code(match: re.Match) -> str:
+    return match[1] or f"`{match[2]}`"
+
+
 def of_command(name: str, parser: argparse.ArgumentParser) -> str:
     """Returns the section of a command: what it does, and a table of its arguments.
 
@@ -124,7 +130,7 @@ def of_command(name: str, parser: argparse.ArgumentParser) -> str:
     """
     formatter = parser._get_formatter()
     rows = [
-        (_spelled(action), formatter._expand_help(action))
+        (_spelled(action), OPTION.sub(_as_code, formatter._expand_help(action)))
         for action in parser._actions
         if action.help != argparse.SUPPRESS and not isinstance(action, argparse._HelpAction)
     ]
@@ -354,13 +360,14 @@ def programs() -> str:
     rows = []
     for model, names in models.items():
         chips = [
-            f"`{name.removeprefix(f'{model}.')}` {left[name]}" + r"\*" * (name in contended)
+            f"`{name.removeprefix(f'{model}.')}`&nbsp;{left[name].replace(' ', '&nbsp;')}"
+            + r"\*" * (name in contended)
             for name in names
         ]
         rows.append(
             (
                 f"`{model}`",
-                ", ".join(dict.fromkeys(known[name]["suite"] for name in names)),
+                ", ".join(sorted({known[name]["suite"] for name in names})),
                 _range(known[name]["accesses"] for name in names),
                 _range(len(mallocgame.load_program(name).loops) for name in names),
                 "; ".join(chips),

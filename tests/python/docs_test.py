@@ -240,11 +240,22 @@ def test_c_runs(block, tmp_path):
 
 def test_links_lead_somewhere():
     for path in PAGES:
-        text = BLOCK.sub("", path.read_text())
-        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-            assert re.match(r"https?:", link) or (path.parent / link).exists(), (
-                f"{path.name}: no file {link}"
-            )
+        for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text_of(path)):
+            if re.match(r"https?:", link):
+                continue
+            file = path.parent / link if link else path
+            assert file.exists(), f"{path.name}: no file {link}"
+            assert not anchor or anchor in anchors_of(file), f"{path.name}: no {link}#{anchor}"
+
+
+def text_of(page: pathlib.Path) -> str:
+    return BLOCK.sub("", page.read_text())
+
+
+def anchors_of(page: pathlib.Path) -> set[str]:
+    """Returns the anchors that GitHub and the site give to the headings of a page."""
+    titles = re.findall(r"^#+ (.+)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
 
 
 def test_every_example_is_in_the_index():

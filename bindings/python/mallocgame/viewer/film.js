@@ -138,11 +138,12 @@ function describeAccess(step) {
   ];
 }
 
-/** The runs of accesses that a priority game shows, each with its legal actions. */
+/** The segments that a priority game shows, each with its legal actions. */
 function describeCandidates(step) {
-  const heading =
-      `${step + 1} of ${film.length}: which of these runs of accesses is next, and how ` +
-      'is it served?';
+  const question = GAME.asked[step].length === 1 ?
+      'how is this segment served?' :
+      'which of these segments is next, and how is it served?';
+  const heading = `${step + 1} of ${film.length}: ${question}`;
   const parts = GAME.asked[step].map(([first, last], candidate) => {
     const buffer = PROGRAM.accesses.buffer[first];
     const ticks = [PROGRAM.accesses.tick[first], PROGRAM.accesses.tick[last]];
