@@ -39,6 +39,14 @@ def test_a_page_begins_with_its_title(page):
     assert page.read_text().startswith("# ")
 
 
+@pytest.mark.parametrize("page", [*GUIDES, *RESULTS], ids=lambda page: page.stem)
+def test_tables_are_whole(page):
+    """A row behind an empty line is no part of the table above, and is shown as text with bars."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    tables = [part.strip().splitlines() for part in text.split("\n\n") if part.startswith("|")]
+    assert not [rows[0] for rows in tables if not re.fullmatch(r"[| :-]+", (*rows, "")[1])]
+
+
 @pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.name)
 def test_results_say_command_date_and_machine(page):
     text = page.read_text()

@@ -69,7 +69,7 @@ CLAIMS = {
     "docs/levels.md": [
         "{whole_programs} of {train_programs} programs in eight variants",
         "{part_programs} in the {least_variants} to {most_part_variants} of them",
-        "There are {drawn_programs} programs beside the {known_programs} known ones",
+        "The splits have {drawn_programs} drawn programs and {known_programs} known ones",
         "The split `schedule` has {schedule_levels} levels",
     ],
     "docs/rules.md": ["on each of the {problems} bundled programs"],
