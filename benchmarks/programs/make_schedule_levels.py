@@ -12,13 +12,13 @@ latencies depend on the number of cores. Needs mallocgame[bounds], and an hour o
 all.
 """
 
-import argparse
 import json
 import pathlib
 import zipfile
 from typing import Any
 
 import mallocgame as mg
+from mallocgame import experiments as ex
 from mallocgame.level_sets.describing import describe, greedy_ps, peak_bytes
 from mallocgame.level_sets.level_set import BEST_KNOWN, FORMAT, INDEX, load_level_set, write_archive
 from mallocgame.level_sets.splits import KNOWN, SCHEDULE, Variant
@@ -59,14 +59,10 @@ def attempt(
     }, found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--evaluations", type=int, default=10_000)
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM")
-    options = parser.parse_args()
-    every = sorted(set(suite("core")) | set(suite("cloud")))
-    programs, known, plans = before(options.programs or every)
-    for name in options.programs or every:
+def main(*names: str, evaluations: int = 10_000) -> None:
+    tried = list(names) or sorted(set(suite("core")) | set(suite("cloud")))
+    programs, known, plans = before(tried)
+    for name in tried:
         program = mg.load_program(name)
         if program.free_pairs == 0:
             continue
@@ -78,7 +74,7 @@ def main() -> None:
             if fast_bytes in sizes:
                 continue
             sizes.add(fast_bytes)
-            made = attempt(program, variant, options.evaluations)
+            made = attempt(program, variant, evaluations)
             if made is None:
                 continue
             figures, found = made
@@ -140,4 +136,4 @@ def write(
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

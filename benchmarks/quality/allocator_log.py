@@ -9,25 +9,18 @@ others may follow from it. --buffer prints what the log says of one buffer's tur
 out what the compiler does and the solver doesn't. Needs mallocgame[xla] and no TPU.
 """
 
-import argparse
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
+from compiler_log import device_of, logged  # type: ignore[import-not-found]
 
 import mallocgame as mg
+from mallocgame import experiments as ex
 from mallocgame._core import plan_like_xla
-from mallocgame.xla.compiler_process import NO_CHIP
 from mallocgame.xla.sources import find_source
 from mallocgame.xla.targets import bundled_target
 
-LOG = {
-    "TPU_STDERR_LOG_LEVEL": "0",
-    "TPU_MIN_LOG_LEVEL": "0",
-    "TPU_VMODULE": "algorithm=3,prefetch_interval_picker=5",
-}
+LEVELS = "algorithm=3,prefetch_interval_picker=5"
 SHOWN = 20  # rows of each kind
 _TURN = re.compile(r"Processing buffer: <\d+ ([^>]+)>")
 _WORTH = re.compile(r'\] \d+,"<\d+ ([^>]+)>",([^,]+),\d+,')
@@ -37,34 +30,15 @@ _PREFIX = re.compile(r"^[IW]\d{4} \S+ +\d+ ")
 def compile_program(name: str) -> None:
     """Has the compiler place the buffers of a program, and log to standard error."""
     import jax
-    from jax.experimental import topologies
 
     workload, hardware = name.split(".")
     target = bundled_target(hardware)
     _, function, shapes = find_source(workload)
-    settings = {} if target.config is None else {"chip_config_name": target.config}
-    description = topologies.get_topology_desc(
-        platform="tpu", topology_name=target.topology, **settings
-    )
-    device = jax.sharding.SingleDeviceSharding(description.devices[0])
+    device = device_of(target)
     arguments = jax.tree.map(
         lambda one: jax.ShapeDtypeStruct(one.shape, one.dtype, sharding=device), shapes
     )
     jax.jit(function).lower(*arguments).compile(compiler_options=dict(target.options))
-
-
-def log_of(name: str) -> str:
-    done = subprocess.run(
-        [sys.executable, __file__, "--compile", name],
-        env=os.environ | LOG | NO_CHIP,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if done.returncode != 0:
-        raise SystemExit(f"{name}: {done.stderr[-1000:]}")
-    return done.stderr
 
 
 def print_turn(log: str, buffer: str) -> None:
@@ -103,22 +77,13 @@ def compare(name: str, log: str) -> None:
         print(f"{names[buffer]}, {size:,} bytes, at ticks {', '.join(map(str, ticks))}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program", metavar="PROGRAM")
-    parser.add_argument("--buffer", metavar="NAME", help="whose turn is printed")
-    parser.add_argument("--compile", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.compile:
-        compile_program(arguments.program)
-        return 0
-    log = log_of(arguments.program)
-    if arguments.buffer is None:
-        compare(arguments.program, log)
+def main(program: str, *, buffer: str | None = None) -> None:
+    log = logged(compile_program, program, levels=LEVELS).stderr
+    if buffer is None:
+        compare(program, log)
     else:
-        print_turn(log, arguments.buffer)
-    return 0
+        print_turn(log, buffer)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ex.main(main)

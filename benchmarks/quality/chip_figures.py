@@ -10,32 +10,21 @@ mallocgame[xla] and no TPU.
 
 import os
 import re
-import subprocess
-import sys
 import tempfile
 from typing import Any
 
-from mallocgame.xla.compiler_process import NO_CHIP
-from mallocgame.xla.targets import TARGETS, find_target
+from compiler_log import device_of, logged  # type: ignore[import-not-found]
 
-LOG = {
-    "TPU_STDERR_LOG_LEVEL": "0",
-    "TPU_MIN_LOG_LEVEL": "0",
-    "TPU_VMODULE": "memory_space_assignment_util=5",
-}
+from mallocgame import experiments as ex
+from mallocgame.xla.targets import TARGETS, find_target
 
 
 def ask(target: str) -> None:
     """Compiles three programs for a chip, and prints what the cost analyses say."""
     import jax
-    from jax.experimental import topologies
 
     chip = find_target(target)
-    config = {} if chip.config is None else {"chip_config_name": chip.config}
-    description = topologies.get_topology_desc(
-        platform="tpu", topology_name=chip.topology, **config
-    )
-    device = jax.sharding.SingleDeviceSharding(description.devices[0])
+    device = device_of(chip)
 
     def compiled(function: Any, *shapes: tuple[int, ...], dump: str | None = None) -> Any:
         options: Any = {} if dump is None else {"xla_dump_to": dump, "xla_dump_hlo_as_text": True}
@@ -66,29 +55,24 @@ def ask(target: str) -> None:
         print(what, analysis[count] / analysis["optimal_seconds"])
 
 
-def main() -> None:
-    """Prints the rows. Each chip has a process of its own, as the log is one of a process."""
-    if sys.argv[1:2] == ["--ask"]:
-        ask(sys.argv[2])
-        return
-    for target in sys.argv[1:] or TARGETS:
-        done = subprocess.run(
-            [sys.executable, __file__, "--ask", target],
-            env=os.environ | LOG | NO_CHIP,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+def main(*targets: str) -> None:
+    heads = ("", "bytes, by the log", "given", "GB/s", "functions, 10⁹/s", "a cycle")
+    table = ex.Table(heads)
+    for target in targets or TARGETS:
+        done = logged(ask, target, levels="memory_space_assignment_util=5")
         said = dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
-        logged = re.search(r"bytes_for_msa_to_allocate: (\d+)", done.stderr + done.stdout)
+        found = re.search(r"bytes_for_msa_to_allocate: (\d+)", done.stderr + done.stdout)
         bandwidth, functions = float(said["bandwidth"]), float(said["functions"])
-        clock = find_target(target).hardware.clock_hz
-        print(
-            f"| {target} | {f'{int(logged[1]):,}' if logged else '–'} | {int(said['given']):,} | "
-            f"{bandwidth / 1e9:,.0f} | {functions / 1e9:,.1f} | {functions / clock:,.1f} |",
-            flush=True,
+        table.add(
+            target,
+            f"{int(found[1]):,}" if found else "–",
+            f"{int(said['given']):,}",
+            f"{bandwidth / 1e9:,.0f}",
+            f"{functions / 1e9:,.1f}",
+            f"{functions / find_target(target).hardware.clock_hz:,.1f}",
         )
+    print(table)
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

@@ -8,10 +8,7 @@ written anew. Needs mallocgame[xla] and no TPU. Exits 1 if a program can't be ca
 not valid.
 """
 
-import sys
-import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -52,23 +49,29 @@ def carried_out(
 
 
 def print_rows(
-    cells_of: Callable[[str, mgx.Compiler], Cells], targets: Any, workloads: Any, no_cache: bool
+    cells_of: Callable[[str, mgx.Compiler], Cells],
+    heads: Sequence[str],
+    grid: ex.Grid,
+    no_cache: bool,
 ) -> int:
-    """Prints a row for each target and workload, and returns 1 if one is not as it should be."""
-    all_good = True
-    for target in targets:
+    """Prints a row for each workload and target, and returns 1 if one is not as it should be."""
+
+    def measure(workload: str, target: str) -> dict:
         cache = None if no_cache else mgx.compiler.DEFAULT_CACHE
         with mgx.Compiler(mgx.find_target(target), cache=cache) as compiler:
-            for workload in workloads:
-                begin = time.monotonic()
-                try:
-                    good, row = cells_of(workload, compiler)
-                except mg.MallocGameError as error:
-                    good, row = False, [f"{type(error).__name__}: {error}"]
-                all_good = all_good and good
-                print("|", " | ".join([f"`{workload}`", target, *row]), "|", flush=True)
-                print(f"{time.monotonic() - begin:.1f} s", file=sys.stderr, flush=True)
-    return 0 if all_good else 1
+            good, row = cells_of(workload, compiler)
+        return {"good": good, "row": row}
+
+    failed = False
+    try:
+        rows = ex.run(measure, grid, None, done=ex.tell)
+    except ex.FailedCellsError as error:
+        failed, rows = True, error.rows
+    table = ex.Table(("workload", "target", "accesses", "most bytes", "valid", *heads), left=2)
+    for row in rows:
+        table.add(f"`{row['workload']}`", row["target"], *row["row"])
+    print(table)
+    return int(failed or not all(row["good"] for row in rows))
 
 
 def cells(workload: str, compiler: mgx.Compiler) -> Cells:
@@ -84,7 +87,8 @@ def cells(workload: str, compiler: mgx.Compiler) -> Cells:
 def main(
     *workloads: str, targets: tuple[str, ...] = tuple(mgx.TARGETS), no_cache: bool = False
 ) -> int:
-    return print_rows(cells, targets, workloads or WORKLOADS, no_cache)
+    grid = ex.Grid(workload=workloads or WORKLOADS, target=targets)
+    return print_rows(cells, ("XLA, µs", "written, µs", "difference"), grid, no_cache)
 
 
 if __name__ == "__main__":

@@ -2,16 +2,15 @@
 
     python benchmarks/quality/environment_cards.py [PROGRAM ...]
 
-One line for each program and game: the least and the most decisions of random games and of greedy's
+One row for each program and game: the least and the most decisions of random games and of greedy's
 game, the mean return of the random ones, and the returns of greedy, of XLA's plan, of the best plan
 that `portfolio` finds, and of the Lagrangian bound.
 """
 
-import sys
-
 import numpy as np
 
 import mallocgame as mg
+from mallocgame import experiments as ex
 from mallocgame import games
 
 PROGRAMS = [
@@ -32,9 +31,10 @@ def random_game(game: mg.Game, seed: int) -> tuple[int, int]:
     return len(state.actions), state.latency_ps
 
 
-def main() -> None:
-    """Prints the lines."""
-    for name in sys.argv[1:] or PROGRAMS:
+def main(*programs: str) -> None:
+    players = ("random", "greedy", "XLA", "portfolio", "bound")
+    table = ex.Table(("program", "game", "decisions", *players), left=2)
+    for name in programs or PROGRAMS:
         program = mg.load_program(name)
         assert program.xla_plan is not None
         most = mg.simulate(program, program.xla_plan).all_main_ps
@@ -53,11 +53,10 @@ def main() -> None:
             greedy = mg.solve(game, "greedy", seconds=0)
             lengths = [*(length for length, _ in played), len(mg.record(greedy).actions)]
             mean = np.mean([latency for _, latency in played])
-            print(
-                f"{name:30}{kind:10}{min(lengths):6} to {max(lengths):<6}",
-                *map(gained, [float(mean), greedy.report.latency_ps, *known]),
-            )
+            returns = map(gained, [float(mean), greedy.report.latency_ps, *known])
+            table.add(name, kind, f"{min(lengths)} to {max(lengths)}", *returns)
+    print(table)
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)

@@ -15,7 +15,6 @@ puts its counts beside. Needs mallocgame and jax, and no TPU. Exits 1 if an impo
 or took too long.
 """
 
-import argparse
 import collections
 import hashlib
 import json
@@ -27,6 +26,8 @@ import subprocess
 import sys
 import time
 import typing
+
+from mallocgame import experiments as ex
 
 HARDWARE = "tpu_v5e"
 SECONDS = 300  # for one module; beyond it, it counts as endless
@@ -161,10 +162,15 @@ class Worker:
 
     def ask(self, text: str) -> dict:
         if self._process is None:
-            command = [sys.executable, __file__, "--answer", "."]
+            command = [sys.executable, "-c", "import hlo_modules; hlo_modules.answer_texts()"]
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, bufsize=0
+                command,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                cwd=pathlib.Path(__file__).parent,
             )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(text).encode() + b"\n")
@@ -196,8 +202,8 @@ def run_all(texts: list[Text]) -> dict[str, dict]:
     worker = Worker()
     for number, (source, text) in enumerate(texts):
         results[source] = worker.ask(text)
-        if sys.stderr.isatty() and number % 100 == 0:
-            print(f"\r{number} of {len(texts)}", end="", file=sys.stderr)
+        if number % 100 == 0:
+            ex.tell(f"{number} of {len(texts)}")
     worker.close()
     return results
 
@@ -271,12 +277,8 @@ def share(part: int, whole: int) -> str:
     return f"{part:,} ({100 * part / whole:.1f} %)" if whole else "0"
 
 
-def print_table(head: tuple[str, ...], rows: list[tuple]) -> None:
-    print("| " + " | ".join(head) + " |")
-    print("| --- |" + " --: |" * (len(head) - 1))
-    for row in rows:
-        print("| " + " | ".join(map(str, row)) + " |")
-    print()
+def print_table(heads: tuple[str, ...], rows: list[tuple]) -> None:
+    print(ex.Table(heads, rows), end="\n\n")
 
 
 def print_imports(versions: list[tuple[str, dict[str, dict]]]) -> None:
@@ -343,27 +345,21 @@ def read(path: pathlib.Path) -> dict[str, dict]:
     return dict(map(json.loads, path.read_text().splitlines()))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--keep", type=pathlib.Path)
-    parser.add_argument("--before", type=pathlib.Path)
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--answer", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.answer:
-        answer_texts()
-        return 0
-    texts = collect(arguments.folder)
+def main(
+    folder: pathlib.Path,
+    *,
+    keep: pathlib.Path | None = None,
+    before: pathlib.Path | None = None,
+    limit: int | None = None,
+) -> int:
+    texts = collect(folder)
     if not texts:
-        parser.error(f"{arguments.folder}: no file below it has an HLO module")
-    results = run_all(texts[: arguments.limit])
-    if arguments.keep:
+        raise SystemExit(f"{folder}: no file below it has an HLO module")
+    results = run_all(texts[:limit])
+    if keep:
         lines = (json.dumps([source, result]) + "\n" for source, result in results.items())
-        arguments.keep.write_text("".join(lines))
-    versions = [("before", read(arguments.before))] if arguments.before else []
+        keep.write_text("".join(lines))
+    versions = [("before", read(before))] if before else []
     print_imports([*versions, ("now", results)])
     print_costs(results)
     return int(
@@ -375,4 +371,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ex.main(main)

@@ -106,11 +106,10 @@ def cp_sat(intervals: list[Row], capacity: int, seconds: float) -> tuple[float |
     return time.perf_counter() - start, [unit * solver.value(offset) for offset in offsets]
 
 
-def measure(
-    path: pathlib.Path, capacity: int, binary: str, seconds: float
-) -> tuple[int, float, list[float | None]]:
+def measure(path: pathlib.Path, binary: str, seconds: float) -> dict:
     """Returns how many intervals there are, and the seconds of each, None without an answer."""
     intervals, _ = read(path)
+    capacity = int(path.name.split(".")[1])
     times: list[float | None] = []
     with tempfile.TemporaryDirectory() as folder:
         for run in (ours, functools.partial(minimalloc, binary)):
@@ -120,7 +119,7 @@ def measure(
             times.append(taken if right else None)
     taken, offsets = cp_sat(intervals, capacity, seconds)
     times.append(taken if taken is not None and fits(intervals, offsets, capacity) else None)
-    return len(intervals), first_answer(intervals), times
+    return {"intervals": len(intervals), "first": first_answer(intervals), "times": times}
 
 
 def main(minimalloc: str, folder: pathlib.Path, *, seconds: float = 60) -> int:
@@ -129,14 +128,14 @@ def main(minimalloc: str, folder: pathlib.Path, *, seconds: float = 60) -> int:
         raise SystemExit(f"no NAME.CAPACITY.csv in {folder}")
     heads = ("instance", "intervals", "first ms", "mallocgame s", "MiniMalloc s", "CP-SAT s")
     table, failed = ex.Table(heads), False
-    for path in paths:
-        name, capacity = path.name.split(".")[:2]
-        ex.tell(name)
-        count, first, times = measure(path, int(capacity), minimalloc, seconds)
+    settings = {"binary": minimalloc, "seconds": seconds}
+    for row in ex.run(measure, ex.Grid(path=paths), None, settings=settings, done=ex.tell):
+        first, times = row["first"], row["times"]
         own, others = times[0], [t for t in times[1:] if t is not None]
         failed |= own is None or (bool(others) and own > min(others)) or first > 1e-3
         cells = ("–" if t is None else f"{t:.3f}" for t in times)
-        table.add(name, count, f"{1e3 * first:.2f}", *cells)
+        name = row["path"].name.split(".")[0]
+        table.add(name, row["intervals"], f"{1e3 * first:.2f}", *cells)
     print(table)
     print(f"–: no answer within {seconds:g} s.")
     return int(failed)

@@ -67,7 +67,10 @@ def main(
     own = functools.partial(
         cells, seconds=seconds, bound_seconds=bound_seconds, portfolio=portfolio
     )
-    return print_rows(own, targets, workloads or WORKLOADS, no_cache)
+    heads = ["XLA, µs", "modelled, µs", "written", "tuned, µs", "speed-up", "left", "left then"]
+    heads[3:3] = ["portfolio, µs"] if portfolio else []
+    grid = ex.Grid(workload=workloads or WORKLOADS, target=targets)
+    return print_rows(own, heads, grid, no_cache)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ simulations, discount 0.997. CPU time of the whole process, the best of five rou
 checked that mctx and we visit the same actions.
 """
 
-import argparse
 import functools
 import importlib.metadata
 import importlib.util
@@ -21,6 +20,8 @@ from typing import Any
 
 import numpy as np
 from rates import ROUNDS, best
+
+from mallocgame import experiments as ex
 
 ROWS, ROOTS, SIMULATIONS, DISCOUNT = 1024, 64, 50, 0.997
 
@@ -186,25 +187,22 @@ def our_rates(binary: str) -> dict[str, float]:
     return rates
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("binary", help="mallocgame_mcts_speed")
-    rates = our_rates(parser.parse_args().binary)
+def main(binary: str) -> None:
+    rates = our_rates(binary)
     mz_tree = lightzero_tree()
     for rule in ("puct", "gumbel"):
         shares = [agreement(actions, rule) for actions in (3, 18, 362)]
         print(f"{rule}: roots with the visits of mctx, of {ROOTS}, by 3, 18, 362 actions: {shares}")
-    print(
-        "simulations per CPU second  puct  puct, node  gumbel  mctx puct  mctx gumbel"
-        + "  LightZero puct"
-    )
+    peers = ("puct", "puct, node", "gumbel", "mctx puct", "mctx gumbel", "LightZero puct")
+    table = ex.Table(("simulations per CPU second", *peers))
     for actions in (3, 18, 362):
         case = f"actions:{actions}/roots:{ROOTS}/leaves:1"
         row = [rates[f"{rule}/{case}"] for rule in ("PuctTree", "PuctNodeTree", "GumbelTree")]
         row += [mctx_rate(actions, "puct"), mctx_rate(actions, "gumbel")]
         row.append(lightzero_rate(mz_tree, actions))
-        print(f"{actions:3} actions  " + "  ".join(f"{rate:11,.0f}" for rate in row), flush=True)
+        table.add(f"{actions} actions", *(f"{rate:,.0f}" for rate in row))
+    print(table)
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)
