@@ -5,9 +5,9 @@ It uses the compiler that is installed.
     python benchmarks/programs/capture_corpus.py FOLDER [SUITE/TARGET/MODEL ...]
 
 Writes FOLDER/SUITE/TARGET/MODEL.tar.xz, laid out as benchmarks/programs/README.md says, for
-`make_corpus.py FOLDER`. TARGET is that of `mallocgame xla capture` with _ for the colon. Without
-names it captures what is in the corpus. A file that is there is left as it is, so an interrupted
-run can be started again. Needs mallocgame[xla], and hours for all.
+`make_corpus.py --captured FOLDER`. TARGET is that of `mallocgame xla capture` with _ for the colon.
+Without names it captures what is in the corpus. A file that is there is left as it is, so an
+interrupted run can be started again. Needs mallocgame[xla], and hours for all.
 """
 
 import gzip

@@ -1,20 +1,19 @@
 """Make the bundled corpus: program files (.mgp) and manifest.json, from captured modules.
 
-    python benchmarks/programs/make_corpus.py [CAPTURED] [-o bindings/python/mallocgame/programs]
+    python benchmarks/programs/make_corpus.py [--captured CAPTURED] [--output PROGRAMS]
 
-CAPTURED (benchmarks/programs/hlo) is laid out as benchmarks/programs/README.md says. Needs
-mallocgame installed. The same input gives the same files, byte for byte.
+CAPTURED (benchmarks/programs/hlo) is laid out as benchmarks/programs/README.md says. PROGRAMS is
+the package's folder. The same input gives the same files, byte for byte.
 """
 
-import argparse
 import gzip
 import hashlib
 import json
 import pathlib
-import sys
 import tarfile
 
 import mallocgame as mg
+from mallocgame import experiments as ex
 from mallocgame.xla.targets import bundled_target
 
 CAPTURED = pathlib.Path(__file__).resolve().parent / "hlo"
@@ -105,35 +104,28 @@ def make(source: pathlib.Path, suite: str, target: str, assigned: str) -> tuple[
     return program, entry
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("captured", type=pathlib.Path, nargs="?", default=CAPTURED)
-    parser.add_argument("-o", "--output", type=pathlib.Path, default=BUNDLED)
-    options = parser.parse_args()
-    found = entries(options.captured)
+def main(*, captured: pathlib.Path = CAPTURED, output: pathlib.Path = BUNDLED) -> None:
+    found = entries(captured)
     if not found:
-        print(f"{options.captured}: no capture in SUITE/TARGET/MODEL", file=sys.stderr)
-        return 2
-    options.output.mkdir(parents=True, exist_ok=True)
+        raise mg.InvalidInputError(f"{captured}: no capture in SUITE/TARGET/MODEL")
+    output.mkdir(parents=True, exist_ok=True)
     programs = {}
     for name, arguments in found.items():
-        print(name, file=sys.stderr, flush=True)
+        ex.tell(name)
         try:
             program, entry = make(*arguments)
         except (mg.MallocGameError, KeyError, OSError, EOFError) as error:
-            print(f"{name}: {error}", file=sys.stderr)
-            return 1
-        path = options.output / f"{name}.mgp"
+            raise SystemExit(f"{name}: {error}") from None
+        path = output / f"{name}.mgp"
         mg.save_program(program, path)
         programs[name] = entry | {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-    for path in options.output.glob("*.mgp"):
+    for path in output.glob("*.mgp"):
         if path.stem not in programs:
             path.unlink()
     document = {"programs": dict(sorted(programs.items()))}
-    (options.output / "manifest.json").write_text(json.dumps(document, indent=1) + "\n")
-    print(f"{len(programs)} programs in {options.output}", file=sys.stderr)
-    return 0
+    (output / "manifest.json").write_text(json.dumps(document, indent=1) + "\n")
+    ex.tell(f"{len(programs)} programs in {output}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ex.main(main)

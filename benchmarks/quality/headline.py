@@ -11,13 +11,13 @@ import csv
 import json
 import pathlib
 import statistics
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
 import mallocgame as mg
+from mallocgame import experiments as ex
 from mallocgame.level_sets.splits import VARIANTS
 from mallocgame.programs import suite
 
@@ -232,11 +232,10 @@ def figures() -> dict[str, float]:
     return found
 
 
-def main() -> int:
+def main() -> None:
     for name, value in figures().items():
         print(f"{name}: {value}" if isinstance(value, int) else f"{name}: {value:.4f}")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ex.main(main)

@@ -20,6 +20,7 @@ import tempfile
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
 import mallocgame as mg
+from mallocgame import experiments as ex
 from mallocgame import viewer
 
 _FRAMES = """() => new Promise(resolve => {
@@ -62,8 +63,8 @@ def load_seconds(page: Page, address: str) -> float:
     )
 
 
-def main() -> None:
-    names = sys.argv[1:] or [max(mg.program_names(), key=lambda name: mg.load_program(name).ticks)]
+def main(*programs: str) -> None:
+    most = max(mg.program_names(), key=lambda name: mg.load_program(name).ticks)
     executable = next(
         filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
     )
@@ -71,7 +72,7 @@ def main() -> None:
         sys.exit("page.py: Chromium isn't installed: apt-get install chromium")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        for name in names:
+        for name in programs or [most]:
             program = mg.load_program(name)
             log = mg.record(mg.solve(program, solver="greedy"))
             path = pathlib.Path(folder) / "page.html"
@@ -112,4 +113,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    ex.main(main)
