@@ -3,14 +3,16 @@
 It makes the tables and the picture of docs/results/egrl.md on ResNet-50, ResNet-101 and BERT.
 
     python benchmarks/quality/egrl_workloads.py FOLDER [--methods M ...] [--programs P ...]
-        [--seeds 5] [--evaluations 1000] [--picture PNG] [--jobs 1 | --ray ADDRESS]
+        [--seeds 5] [--evaluations 1000] [--picture PNG] [--maps PNG] [--jobs 1 | --ray ADDRESS]
 
 Keeps every run in FOLDER and goes on from there. The hierarchy is nnp_i_12_engines. The tables
 have, over the stronger of two compilers: the best map of each method; who found a better map than
 all before, in all seeds together; and what the trained agents make of the other two programs
 without training on them, by the policy's and the best network's most likely maps alone and with 32
-maps that the critics chose. The picture has the best map so far over the maps graded, the mean of
-the seeds and all that lies between the least and the greatest. Each run uses one thread.
+maps that the critics chose; and what the best maps do beside the compiler's. The first picture has
+the best map so far over the maps graded, the mean of the seeds and all that lies between the least
+and the greatest; the second one all best maps by their two principal components, those with most
+variance. Each run uses one thread.
 """
 
 import pathlib
@@ -126,6 +128,69 @@ def levels(rows: list[ex.Row], method: str, programs: tuple[str, ...]) -> ex.Tab
     return table
 
 
+def habits(rows: list[ex.Row], methods: tuple[str, ...], programs: tuple[str, ...]) -> ex.Table:
+    """What maps do: their bytes at each level, and how many edges of the graph stay at one level.
+
+    An edge goes from an instruction to one that reads its result.
+    """
+    names = at(programs[0]).level_names
+    table = ex.Table(["program", "map", *names, "edges at one level"])
+    for program in programs:
+        problem = at(program)
+        maps = {"the compiler": [problem.baseline_map]} | {
+            method: best_maps(rows, method, program) for method in methods
+        }
+        source, reader = problem.edge_index
+        for method, own in maps.items():
+            total = problem.tensor_bytes.sum()
+            shares = [
+                np.mean([problem.tensor_bytes[one == level].sum() / total for one in own])
+                for level in range(len(names))
+            ]
+            stays = np.mean([one[source, ACTIVATIONS] == one[reader, ACTIVATIONS] for one in own])
+            table.add(f"`{program}`", method, *(f"{share:.0%}" for share in (*shares, stays)))
+    return table
+
+
+def best_maps(rows: list[ex.Row], method: str, program: str) -> list[np.ndarray]:
+    """The best map of each seed, as the chip would have it."""
+    own = [run for run in rows if (run["method"], run["program"]) == (method, program)]
+    return [at(program).rectify(np.array(run["map"], np.uint8)) for run in own]
+
+
+ACTIVATIONS = 1  # of a node's two tensors, the other one being its weights
+
+
+def draw_maps(
+    path: pathlib.Path, rows: list[ex.Row], methods: tuple[str, ...], programs: tuple[str, ...]
+) -> None:
+    plots.check()
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(
+        1, len(programs), figsize=(4 * len(programs), 3.4), layout="constrained", squeeze=False
+    )
+    for panel, program in zip(panels[0], programs, strict=True):
+        problem = at(program)
+        found = {method: best_maps(rows, method, program) for method in methods}
+        every = np.array([problem.baseline_map, *(one for own in found.values() for one in own)])
+        # A tensor counts by its bytes, and two levels are as far apart as any other two.
+        places = (every[..., None] == np.arange(len(problem.level_names))).astype(float)
+        places *= np.sqrt(problem.tensor_bytes)[..., None]
+        centred = places.reshape(len(every), -1) - places.reshape(len(every), -1).mean(axis=0)
+        left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+        x, y = (left[:, :2] * sizes[:2]).T
+        panel.scatter(x[:1], y[:1], marker="*", s=160, color="black", label="the compiler")
+        begin = 1
+        for method, own in found.items():
+            panel.scatter(x[begin:][: len(own)], y[begin:][: len(own)], s=28, label=method)
+            begin += len(own)
+        explained = (sizes[:2] ** 2).sum() / (sizes**2).sum()
+        panel.set(title=program, xticks=[], yticks=[], xlabel=f"{explained:.0%} of the variance")
+    panels[0][-1].legend(fontsize="x-small")
+    figure.savefig(path, dpi=100)
+
+
 def draw(
     path: pathlib.Path, rows: list[ex.Row], programs: tuple[str, ...], evaluations: int
 ) -> None:
@@ -158,6 +223,7 @@ def main(
     seeds: tuple[int, ...] = tuple(range(5)),
     evaluations: int = 1000,
     picture: pathlib.Path | None = None,
+    maps: pathlib.Path | None = None,
 ) -> None:
     grid = ex.Grid(seed=seeds, program=programs, method=methods)
     rows = bench.run(measure, grid, settings={"evaluations": evaluations}, inputs=asked)
@@ -166,8 +232,11 @@ def main(
     for method in (one for one in ("egrl", "paper") if one in methods):
         print(f"{method}:", transfer(rows, method, programs), sep="\n\n", end="\n\n")
         print(levels(rows, method, programs), end="\n\n")
+    print(habits(rows, methods, programs))
     if picture is not None:
         draw(picture, rows, programs, evaluations)
+    if maps is not None:
+        draw_maps(maps, rows, methods, programs)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def of_solvers() -> dict[str, float]:
 
 def of_tuned() -> dict[str, float]:
     """What the compiler links."""
-    rows = rows_of("tune_table_contended")
+    rows, cloud = rows_of("tune_table_contended"), rows_of("tune_table_cloud_both")
     figures: dict[str, float] = {}
     for how in ("cold", "warm"):
         for name, heading in (("tuned", "speed-up"), ("calibrated", "calibrated")):
@@ -89,11 +89,10 @@ def of_tuned() -> dict[str, float]:
             rest = {program: one for program, one in speedups.items() if not outlier(program)}
             figures |= of_speedups(f"{name}_{how}", speedups)
             figures |= of_speedups(f"{name}_rest_{how}", rest)
-    for name in ("cloud", "sharded"):
-        for how in ("cold", "warm"):
-            figures |= of_speedups(f"{name}_{how}", column(rows_of(f"tune_table_{name}"),
-                                                           f"tuned {how}"))  # fmt: skip
-    wave = column(rows, "speed-up cold") | column(rows_of("tune_table_cloud"), "tuned cold")
+            figures |= of_speedups(f"cloud_{name}_{how}", column(cloud, f"{heading} {how}"))
+        sharded = column(rows_of("tune_table_sharded"), f"tuned {how}")
+        figures |= of_speedups(f"sharded_{how}", sharded)
+    wave = column(rows, "speed-up cold") | column(cloud, "speed-up cold")
     return figures | {
         f"wavernn_{name.partition('.')[2]}": one
         for name, one in wave.items()
@@ -217,7 +216,7 @@ PARTS: tuple[Callable[[], dict[str, float]], ...] = (
 
 
 # The rows of README's table; its columns are means, means by model and medians.
-HEADLINES = ("plans", "others", "tuned", "tuned_rest", "cloud")
+HEADLINES = ("plans", "others", "tuned", "tuned_rest", "cloud_tuned")
 
 
 def figures() -> dict[str, float]:
