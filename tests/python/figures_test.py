@@ -5,6 +5,7 @@ figures, so a page that says another number, or a table that changes, fails.
 """
 
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import re
@@ -70,7 +71,7 @@ CLAIMS = {
     ],
     "docs/levels.md": [
         "{whole_programs} of {train_programs} programs in eight variants",
-        "{part_programs} in the {least_variants} to {most_part_variants} of them",
+        "{part_programs} in the {least_variants} to {most_part_variants} variants",
         "The splits have {drawn_programs} drawn programs and {known_programs} known ones",
         "The split `schedule` has {schedule_levels} levels",
     ],
@@ -169,7 +170,7 @@ def test_models_of_the_package(figures):
 def check(monkeypatch, capsys):
     """check(share, argument...) -> what `xla check` prints where XLA leaves that share."""
 
-    def call(share, *arguments):
+    def call(share, *arguments, waiting=()):
         program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
         target = types.SimpleNamespace(title="tpu_v5e")
         captured = types.SimpleNamespace(
@@ -181,6 +182,7 @@ def check(monkeypatch, capsys):
         )
         own = mg.simulate(program, program.xla_plan)
         left = tuning.Left(captured, own, round(own.latency_ps / (1 + share)), 5)
+        left = dataclasses.replace(left, waiting=waiting)
         monkeypatch.setattr(xla, "open_compiler", lambda options: contextlib.nullcontext())
         monkeypatch.setattr(xla, "capture_source", lambda *_: captured)
         monkeypatch.setattr(xla, "what_is_left", lambda *_: left)
@@ -197,3 +199,15 @@ def test_check_prints_an_estimate_and_how_often_it_was_exceeded(figures, check):
         assert said in text and f"This is {tuning.HEADROOM_NOTE}. For this one 5 " in text
         assert not re.search(r"at most|no plan", text), text
     assert json.loads(check(0.09, "--json"))["headroom"] == tuning.HEADROOM_NOTE
+
+
+def test_check_does_not_advise_against_tune_while_prices_are_out(check):
+    """Two more prices have turned 0.9 % into 13.3 %, so a verdict needs all that were wanted."""
+    said = "were priced. Prices are kept: run it again, or with more --seconds"
+    few = check(0.01, waiting=("fusion.1", "fusion.2"))
+    assert "XLA leaves about 1.0% by the prices so far, which are too few to decide." in few
+    assert f"all placements of 2 instructions {said}" in few and "Probably" not in few
+    enough = check(0.09, waiting=("fusion.1",))
+    assert "XLA leaves about 9.0%: try" in enough and f"of 1 instruction {said}" in enough
+    assert said not in check(0.01) and json.loads(check(0.01, "--json"))["waiting"] == 0
+    assert json.loads(check(0.01, "--json", waiting=("fusion.1",)))["waiting"] == 1

@@ -71,6 +71,9 @@ def test_check(run, run_json, cache, folder):
     said = run("xla", "check", folder, "--seconds", 30, *cache)
     assert said.returncode == 0 and "XLA leaves about" in said.stdout
     assert "no limit" in row["headroom"] and row["headroom"] in " ".join(said.stdout.split())
+    assert row["waiting"] == 0 and "Prices are kept" not in said.stdout
+    hurried = run("xla", "check", folder, "--seconds", 0.001, *cache)
+    assert hurried.returncode == 0 and "Prices are kept" in hurried.stdout
 
 
 def test_apply(run, run_json, cache, captured_loop, folder, tmp_path):

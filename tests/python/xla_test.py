@@ -3,6 +3,8 @@
 They are skipped, with the reason, where JAX or libtpu is missing.
 """
 
+import dataclasses
+
 import numpy as np
 import pytest
 from xla_programs import LAYERS, SHAPE, jax, layers
@@ -268,3 +270,16 @@ def test_what_is_left(captured_loop, compiler):
     assert left.is_worth_tuning and left.share > 1 and left.priced > 0
     assert 0 < left.bound_ps < left.xla.latency_ps
     assert left.capture.program.counts["rows"] > captured_loop.program.counts["rows"]
+    assert left.waiting == ()
+
+
+def test_what_is_left_names_what_waits_for_a_price(captured_loop, compiler):
+    """With no time for prices, and where a capture had too little for one of both placements."""
+    pytest.importorskip("highspy", reason="needs highspy: pip install 'mallocgame[milp]'")
+    names = captured_loop.program.instruction_names
+    left = mgx.what_is_left(captured_loop, 0, compiler)
+    assert left.priced == 0 and left.waiting and set(left.waiting) <= set(names)
+    late = next(iter(captured_loop.prices))
+    hurried = dataclasses.replace(captured_loop, late=(late,))
+    assert hurried.unpriced == []
+    assert mgx.what_is_left(hurried, 30, compiler).waiting == (late,)

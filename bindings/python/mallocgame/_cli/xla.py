@@ -19,6 +19,8 @@ from mallocgame._cli.xla_shared import (
     open_compiler,
     print_latencies,
     unpriced_sentence,
+    verdict_sentence,
+    waiting_sentence,
 )
 from mallocgame._core import simulate, validate
 from mallocgame.calibration import error_sentence
@@ -143,6 +145,7 @@ def _check(options: argparse.Namespace) -> int:
         "calibrated_bound_ps": left.calibrated_bound_ps,
         "left_calibrated": left.share_calibrated,
         "priced": left.priced,
+        "waiting": len(left.waiting),
         "headroom": HEADROOM_NOTE,
         "unpriced": left.capture.unpriced,
     }
@@ -154,8 +157,7 @@ def _check(options: argparse.Namespace) -> int:
         f"{console.microseconds(row['default_ps'])} warm, "
         f"about {console.microseconds(left.bound_ps)} µs may be possible at its schedule"
     )
-    shares, calibrated = f"{left.share:.1%}", left.share_calibrated
-    if left.calibrated_xla is not None and calibrated is not None:
+    if left.calibrated_xla is not None:
         console.print_line(
             "At calibrated prices: "
             f"XLA {console.microseconds(left.calibrated_xla.latency_cold_ps)} µs cold, "
@@ -163,18 +165,14 @@ def _check(options: argparse.Namespace) -> int:
             f"{console.microseconds(left.calibrated_bound_ps)} µs may be possible"
         )
         console.print_line(error_sentence(row["hardware"]))
-        shares += f" ({calibrated:.1%} at calibrated prices)"
-    console.print_line(
-        f"XLA leaves about {shares}: try `xla tune`."
-        if left.is_worth_tuning
-        else f"Probably not worth tuning: XLA leaves about {shares}."
-    )
-    unpriced = unpriced_sentence(left.capture)
-    estimate = f"This is {HEADROOM_NOTE}. For this one {left.priced} placements were priced."
+    console.print_line(verdict_sentence(left))
+    placements = f"{left.priced} placement{'s were' if left.priced != 1 else ' was'}"
+    estimate = f"This is {HEADROOM_NOTE}. For this one {placements} priced."
     for sentence in (
         estimate,
         invalid_sentence(row),
-        unpriced,
+        unpriced_sentence(left.capture),
+        waiting_sentence(len(left.waiting)),
         *modelled_sentences(row),
         note_sentence(),
     ):

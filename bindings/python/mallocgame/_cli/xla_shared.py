@@ -18,7 +18,7 @@ from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler
 from mallocgame.xla.emitting import Tell
 from mallocgame.xla.sources import find_source
 from mallocgame.xla.targets import TARGETS, find_target
-from mallocgame.xla.tuning import NOTE
+from mallocgame.xla.tuning import NOTE, Left
 
 SOURCE = (
     "a workload, module:function (a function that returns (function, arguments)), "
@@ -292,6 +292,28 @@ def unpriced_sentence(captured: Capture) -> str | None:
     return (
         f"The compiler took too long to price {', '.join(names[:3])}{more}: their times are "
         "estimates by the bytes they write. With more --seconds they may be priced."
+    )
+
+
+def verdict_sentence(left: Left) -> str:
+    """Says what XLA leaves, and whether to tune; while prices are out it never advises against."""
+    shares = f"{left.share:.1%}"
+    if left.share_calibrated is not None:
+        shares += f" ({left.share_calibrated:.1%} at calibrated prices)"
+    if left.is_worth_tuning:
+        return f"XLA leaves about {shares}: try `xla tune`."
+    if left.waiting:
+        return f"XLA leaves about {shares} by the prices so far, which are too few to decide."
+    return f"Probably not worth tuning: XLA leaves about {shares}."
+
+
+def waiting_sentence(count: int) -> str | None:
+    """Says that an estimate lacks prices; None: no instruction waits for one."""
+    if not count:
+        return None
+    return (
+        f"The time was over before all placements of {count} instruction{'s' * (count > 1)} were "
+        "priced. Prices are kept: run it again, or with more --seconds, and the figures may move."
     )
 
 

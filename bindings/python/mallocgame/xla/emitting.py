@@ -96,6 +96,7 @@ class Emitter:
         # As scheduled, with everything in main memory.
         self._scheduled = self._crew.first.schedule(capture.check_can_compile())
         self._calls = self._crew.first.lower(self._scheduled, kept=True).calls
+        self.waiting: list[str] = []  # instructions that explore() didn't come to the end of
         # Bytes that an instruction takes for itself at most, in XLA's own plan and in main memory.
         self._most_scoped = 0
         self._xla_bytes = 0  # where XLA's own plan ends, with the most that its instructions take
@@ -232,8 +233,8 @@ class Emitter:
         """Prices placements of single instructions, those that tell most first.
 
         until: time.monotonic() at which it ends, whatever the compiler is at. Returns how many it
-        has priced, and `capture` knows them then. What the compiler refuses is left out.
-        CompilerError.
+        has priced, and `capture` knows them then, `waiting` the instructions with a placement that
+        was to be priced and isn't. What the compiler refuses is left out. CompilerError.
         """
         program, fast = self.capture.program, self.capture.target.hardware.fast_memory_space
         placed = PlacedModule(self._scheduled.module, self._scheduled.assignment)
@@ -242,28 +243,32 @@ class Emitter:
             for instruction, called in self._calls.items()
             if called in self._scheduled.isolated
         }
-        wanted = placements_of(program, self._scheduled, calls)
+        wanted = (
+            (instruction, where, placement)
+            for instruction, arrays in placements_of(program, self._scheduled, calls)
+            for placement in [moved(placed.placement([instruction]), arrays, fast)]
+            if (where := placement_of(placement, fast))
+            not in self.capture.prices.get(instruction, {})
+        )
         known: dict[str, dict[Placement, int]] = {}
+        late: list[tuple[str, Placement, tuple[tuple[int, ...], ...]]] = []
         done = 0
         while time.monotonic() < until:
             batch = list(itertools.islice(wanted, self._crew.jobs * _BATCH))
             if not batch:
                 break
             missing = {}
-            for instruction, arrays in batch:
-                placement = moved(placed.placement([instruction]), arrays, fast)
-                where = placement_of(placement, fast)
-                if where not in self.capture.prices.get(instruction, {}):
-                    name = f"{self._calls[instruction]}.{where[0]}.{where[1]}"
-                    isolated = self._isolated(instruction, name, placement)
-                    missing[instruction, where, tuple(map(tuple, placement.shared))] = isolated
+            for instruction, where, placement in batch:
+                name = f"{self._calls[instruction]}.{where[0]}.{where[1]}"
+                isolated = self._isolated(instruction, name, placement)
+                missing[instruction, where, tuple(map(tuple, placement.shared))] = isolated
             with self._crew.first.compiler.until(until):
                 priced = self._crew.lower_isolated(
                     self._scheduled,
                     missing,
                     leave_out_refused=True,
                     called=lambda key: key[0],
-                    late=[],
+                    late=late,
                 )
             for key, made in priced.items():
                 instruction, where, shared = key
@@ -272,6 +277,8 @@ class Emitter:
                 for cycles in made.cycles.values():
                     known.setdefault(instruction, {})[where] = cycles
                 done += 1
+        left = {calls[instruction] for instruction, *_ in itertools.chain(late, wanted)}
+        self.waiting = [instruction for instruction, called in calls.items() if called in left]
         self.capture = self.capture.with_prices(known)
         return done
 

@@ -255,6 +255,7 @@ class Left:
     priced: int  # placements of single instructions that were priced for it
     calibrated_xla: Report | None = None  # `xla` at calibrated prices; None: there are none
     calibrated_bound_ps: int | None = None  # `bound_ps` at calibrated prices
+    waiting: tuple[str, ...] = ()  # instructions with a placement whose price didn't come in time
 
     @property
     def share(self) -> float:
@@ -286,7 +287,8 @@ def what_is_left(
     """Estimates what XLA leaves, by a bound that is proven for the prices known, and only for them.
 
     Placements that nobody priced are predicted, so with more prices the bound moves either way, and
-    a plan of tune() may gain more than it left (HEADROOM_NOTE says how often).
+    a plan of tune() may gain more than it left (HEADROOM_NOTE says how often). Prices that came are
+    kept, so the next call prices more (Left.waiting).
 
     seconds: of wall time, half of it for prices. CompilerError. MissingExtraError: highspy isn't
     installed.
@@ -300,7 +302,8 @@ def what_is_left(
     xla, made = program.xla_plan, calibrated_if_possible(program)
     each = max(1.0, (seconds - spent) / (1 if made is None else 2))
     least = bound(program, "lp", seconds=each)
-    left = Left(emitter.capture, simulate(program, xla), least.bound_ps, priced)
+    waiting = tuple(dict.fromkeys((*capture.late, *emitter.waiting)))
+    left = Left(emitter.capture, simulate(program, xla), least.bound_ps, priced, waiting=waiting)
     if made is None:
         return left
     return dataclasses.replace(
