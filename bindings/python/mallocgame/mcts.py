@@ -34,8 +34,8 @@ class Model(Protocol):
     What a model has nothing to say about it leaves as it is: 0, 0, 0, the search's discount, True
     and False.
 
-    A model may also have advance(root: int, slot: int) -> None. After Search.advance() it is told
-    that the position under `slot` is the root's.
+    A model may also have advance(root: int, slot: int) -> None. Search.advance() calls it
+    when the position under `slot` becomes the root's.
     """
 
     num_actions: int

@@ -30,7 +30,7 @@ def register(commands: parser.Commands) -> None:
         "--by",
         choices=reports.GROUPINGS,
         help="layer, named scope or opcode; layers and scopes that repeat under another number are "
-        "told together (the first of the three that the program has)",
+        "grouped (the first of the three that the program has)",
     )
     command.add_argument(
         "--depth",

@@ -22,7 +22,7 @@ _RESAMPLES = 2_000
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A mean, and the interval in which it lies with 95 % confidence."""
+    """A mean with its 95 % confidence interval."""
 
     mean: float
     low: float

@@ -109,7 +109,7 @@ def play_games(
     A behaviour that has no chance in it plays once. The same arguments give the same episodes.
 
     on: a level, or a Game. Where instructions wait for small buffers, rent may play a game that
-    asks about those too; Episode.min_buffer_bytes says so.
+    decides these buffers too; Episode.min_buffer_bytes says so.
     observation: "compact" or "flat", with the settings that the environments have by default.
     prices: at which rent plays on behind each action, and which the observations know; None lets
     greedy play on, and what observations say of prices is 0.

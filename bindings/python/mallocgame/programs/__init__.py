@@ -88,7 +88,7 @@ def load_program(name_or_path: str | os.PathLike[str], prices: str = "compiler")
 
     prices: "compiler", as the file has them, or "calibrated", as calibrated() makes them.
 
-    InvalidInputError: the name is unknown (the closest known ones are told), it is one of the suite
+    InvalidInputError: the name is unknown (the message has the closest), it is one of the suite
     large that has not been made, the file is no program, or it can't have calibrated prices.
     MissingFileError.
     """
