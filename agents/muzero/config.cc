@@ -23,6 +23,8 @@ const training::SettingsTable<Config>& Table() {
                     {"game", &Config::game},
                     {"candidates", &Config::candidates},
                     {"min_buffer_bytes", &Config::min_buffer_bytes},
+                    {"drop_backup", &Config::drop_backup},
+                    {"illegal_penalty", &Config::illegal_penalty},
                     {"baseline", &Config::baseline},
                     {"width", &Config::width},
                     {"capacity", &Config::capacity},
@@ -66,7 +68,11 @@ std::unique_ptr<GameOptions> Config::game_options() const {
   const std::string& name = game;
   std::unique_ptr<GameOptions> options = *OptionsOfGame(name);
   options->min_buffer_bytes = min_buffer_bytes;
-  if (options->Has("paper_actions")) MG_CHECK(options->Set("paper_actions", paper()).ok());
+  if (name == "time") {
+    MG_CHECK(options->Set("paper_actions", paper()).ok());
+    MG_CHECK(options->Set("drop_backup", bool{drop_backup}).ok());
+    MG_CHECK(options->Set("illegal_penalty", double{illegal_penalty}).ok());
+  }
   // As many as the game can show.
   int64_t shown = candidates;
   while (options->Has("candidates") && !options->Set("candidates", shown).ok()) --shown;
@@ -92,6 +98,11 @@ absl::Status Check(const Config& config) {
   if (const std::string game = config.game; config.paper() && game != "time") {
     return absl::InvalidArgumentError(
         absl::StrCat("muzero: setting game: found '", game, "', allowed with preset=paper: time"));
+  }
+  if (!config.paper() && (config.drop_backup || config.illegal_penalty > 0)) {
+    return absl::InvalidArgumentError(
+        "muzero: settings drop_backup and illegal_penalty: found one of them with preset=strong, "
+        "allowed: with preset=paper");
   }
   return absl::OkStatus();
 }

@@ -69,6 +69,16 @@ struct Config {
   Setting<int> min_buffer_bytes = {
       16 << 10, 0, 1 << 30,
       "Size in bytes below which a buffer stays in main memory without a decision."};
+  // Of the time game, and of MuZero as published only; mallocgame/game/time/time_game.h has them.
+  Setting<bool> drop_backup = {
+      false,
+      "Whether the accesses that a write's NoCopy binds are decided one by one, and a dead end "
+      "goes back to the write, which is then dropped; with 0 they follow at once; with "
+      "preset=paper."};
+  Setting<double> illegal_penalty = {
+      0, 0, 1,
+      "What an illegal action costs, as a share of the latency with everything in main memory; "
+      "with 0 illegal actions are masked at the root; with preset=paper."};
   Setting<std::string> baseline = {
       "best", "best|greedy",
       "The game that is seen beside a position, and that returns are counted over: the best of "

@@ -120,7 +120,7 @@ absl::StatusOr<PlayedGame> ReadGame(absl::string_view& in, absl::Span<const Task
   const auto end = PlayActions(task.game(), game.actions);
   if (!end.ok() || !(*end)->IsTerminal()) return CutShort();
   game.latency_ps = (*end)->latency_ps();
-  game.final_lead = static_cast<float>(task.LeadOf(game.latency_ps));
+  game.final_lead = static_cast<float>(task.Lead(**end));
   return game;
 }
 
@@ -129,7 +129,7 @@ PlayedGame GameOf(const Task& task, int32_t index, const Position& end, int firs
   game.task = index;
   game.actions.assign(end.actions().begin(), end.actions().end());
   game.latency_ps = end.latency_ps();
-  game.final_lead = static_cast<float>(task.LeadOf(game.latency_ps));
+  game.final_lead = static_cast<float>(task.Lead(end));
   const bool imitated = imitate && game.MayBeImitated();
   const std::unique_ptr<Position> position = task.game().NewInitialPosition();
   for (size_t i = 0; i < game.actions.size(); ++i) {

@@ -216,7 +216,7 @@ class RulesModel final : public SearchModel {
       rollouts.fastest.assign(actions.begin(), actions.end());
       rollouts.fastest_ps = position.latency_ps();
     }
-    const double end = task.LeadOf(position.latency_ps());
+    const double end = task.Lead(position);
     while (position.num_decisions() > decisions) position.Undo();
     return static_cast<float>(end - lead);
   }

@@ -41,7 +41,8 @@ absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game, const Config
 
 double Task::Lead(const Position& position) const {
   const int64_t baseline_ps = position.IsTerminal() ? baseline_ps_ : seen_->LatencyAt(position);
-  return static_cast<double>(baseline_ps - position.latency_ps()) / unit_ps_;
+  return static_cast<double>(baseline_ps - position.latency_ps() - position.penalty_ps()) /
+         unit_ps_;
 }
 
 int Task::observation_size() const {

@@ -51,12 +51,8 @@ class Task {
   int64_t baseline_ps() const { return baseline_ps_; }
 
   // The lead of `position` over the baseline, in units, where the baseline stands alike
-  // (Baseline::LatencyAt). At the end it is LeadOf its latency.
+  // (Baseline::LatencyAt), less its penalties.
   double Lead(const Position& position) const;
-  // The lead of a finished game of this latency.
-  double LeadOf(int64_t latency_ps) const {
-    return static_cast<double>(baseline_ps_ - latency_ps) / unit_ps_;
-  }
   double unit_ps() const { return unit_ps_; }
 
  private:

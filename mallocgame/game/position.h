@@ -56,6 +56,9 @@ class Position {
   // The latency with everything undecided in main memory. At the end it is what Simulate says of
   // ToPlan(); before, a game may know its stalls in part only.
   virtual int64_t latency_ps() const = 0;
+  // What illegal actions have cost so far, in a game that allows them for a penalty. Apply takes it
+  // off what it returns, and latency_ps() doesn't have it.
+  virtual int64_t penalty_ps() const { return 0; }
   // The plan of the decisions so far, with everything undecided in main memory. Only that of a
   // terminal position is sure to be valid.
   virtual Plan ToPlan() const = 0;

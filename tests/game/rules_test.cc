@@ -221,6 +221,69 @@ TEST_CASE("NoCopy at a write: in fast memory until the last access, which follow
   REQUIRE(plan.copies.empty());
 }
 
+// Fast memory can hold x, or what is used between its write and its read, but not both.
+ProgramBuilder Contended() {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 8), x = b.Result("x", 4);
+  b.Add({.name = "make", .writes = {x}, .cycles = {10, 6}});
+  b.Add({.name = "between", .cycles = {20}});
+  b.Add({.name = "use p", .reads = {p}, .cycles = {10, 3}});
+  b.Add({.name = "use x", .reads = {x}, .cycles = {10, 3}});
+  return b;
+}
+
+TEST_CASE("drop backup: a dead end of an alias group goes back to its write, which is dropped") {
+  TimeGameOptions options = PaperOptions();
+  State at_once(MakeGame(Contended(), TestHardware(8), options));
+  REQUIRE(Play(at_once, Action::kNoCopy) == 4 + 7);
+  REQUIRE(Legal(at_once) == "Drop");  // the bytes are taken up to the read
+
+  options.drop_backup = true;
+  State state(MakeGame(Contended(), TestHardware(8), options));
+  REQUIRE(Play(state, Action::kNoCopy) == 4);
+  REQUIRE(Legal(state) == "Drop Copy");
+  REQUIRE(state.SavingOf(static_cast<int>(Action::kCopy)) == -4);
+  REQUIRE(Play(state, Action::kCopy) == -4);  // takes the bytes that the read of x needs
+  REQUIRE(state.tick() == 0);
+  REQUIRE(Legal(state) == "Drop");
+  REQUIRE(state.num_decisions() == 2);
+
+  state.Undo();
+  REQUIRE(state.tick() == 2);
+  REQUIRE(Legal(state) == "Drop Copy");
+  State kept = state;
+  Play(kept, Action::kDrop);
+  REQUIRE(Legal(kept) == "NoCopy");  // the group's members agree
+  REQUIRE(Play(kept, Action::kNoCopy) == 7);
+  REQUIRE(kept.ToPlan().residences == std::vector<Residence>{{BufferId(1), 0, 0, 4}});
+
+  Play(state, Action::kCopy);
+  Play(state, Action::kDrop);
+  REQUIRE(Play(state, Action::kCopy) == 7);
+  const Plan plan = Finish(state);
+  REQUIRE(plan.residences == std::vector<Residence>{{BufferId(0), 0, 1, 3}});
+  REQUIRE(state.num_decisions() == 5);
+  REQUIRE(state.access_of(0) == state.access_of(2));
+  REQUIRE(state.DecidedMode(0) == Mode::kKeep);
+  REQUIRE(state.DecidedMode(2) == Mode::kSkip);
+}
+
+TEST_CASE("a penalty makes illegal actions legal: they do the first that the rules allow") {
+  TimeGameOptions options = PaperOptions();
+  options.illegal_penalty = 0.5;
+  State state(MakeGame(Contended(), TestHardware(8), options));
+  REQUIRE(Play(state, Action::kNoCopy) == 4 + 7);
+  REQUIRE(Legal(state) == "Drop Copy NoCopy");
+  REQUIRE(state.feasible_actions() == ActionSet(1));
+  REQUIRE(Play(state, Action::kCopy) == -25);
+  REQUIRE(state.penalty_ps() == 25);
+  REQUIRE(state.latency_ps() == 50 - 11);
+  REQUIRE(state.DecidedMode(1) == Mode::kSkip);
+  REQUIRE(Finish(state).residences == std::vector<Residence>{{BufferId(1), 0, 0, 4}});
+  state.Undo();
+  REQUIRE(state.penalty_ps() == 0);
+}
+
 TEST_CASE("an entry output can't be written with NoCopy") {
   State state(MakeGame(MakeAndUse(true), TestHardware(8)));
   REQUIRE(Legal(state) == "Drop Copy");

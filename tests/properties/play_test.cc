@@ -39,6 +39,8 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   TimeGameOptions game_options;
   game_options.min_buffer_bytes = rng.Below(4) == 0 ? 3 : 0;
   game_options.paper_actions = rng.Below(4) == 0;
+  game_options.drop_backup = rng.Below(3) == 0;
+  game_options.illegal_penalty = rng.Below(4) == 0 ? 0.25 : 0.0;
   game_options.keep_free = rng.Below(4) == 0 ? 0.25 : 0.0;
   if (rng.Below(4) == 0) {
     for (size_t a = 0; a < program->accesses().size(); ++a) {
@@ -55,7 +57,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
 std::string Visible(const State& state) {
   return state.ToString() + absl::StrJoin(state.legal_actions(), ",") + " " +
          std::to_string(state.latency_ps()) + " " + std::to_string(state.stall_ps()) + " " +
-         std::to_string(state.preloads());
+         std::to_string(state.penalty_ps()) + " " + std::to_string(state.preloads());
 }
 
 TEST_CASE("every play ends in a valid plan whose simulated latency is what the rewards add up to") {
@@ -86,7 +88,7 @@ TEST_CASE("every play ends in a valid plan whose simulated latency is what the r
       REQUIRE(report.ok());
       REQUIRE(report->latency_ps == state.latency_ps());
       REQUIRE(report->stall_ps == state.stall_ps());
-      REQUIRE(saved == game->all_main_ps() - report->latency_ps);
+      REQUIRE(saved + state.penalty_ps() == game->all_main_ps() - report->latency_ps);
     }
   }
 }

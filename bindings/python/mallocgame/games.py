@@ -53,12 +53,18 @@ class TimeGame(GameOptions):
     """Asks about each access in the order of time (docs/rules.md).
 
     paper_actions: without CopyEarly.
+    drop_backup: accesses that a write's NoCopy binds are decided one by one, and a dead end goes
+    back to the write, which is then dropped.
+    illegal_penalty: all actions are legal, and one that the rules don't allow costs this share of
+    the all-main latency, up to 1; with 0 it is refused.
     """
 
     name: ClassVar[str] = "time"
     rules_version: ClassVar[int] = RULES_VERSION
 
     paper_actions: bool = False
+    drop_backup: bool = False
+    illegal_penalty: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,11 @@
 namespace mallocgame {
 
 uint8_t State::LegalBits() const {
+  if (penalty_ > 0 && !IsTerminal()) return static_cast<uint8_t>((1 << game_->num_actions()) - 1);
+  return FeasibleBits();
+}
+
+uint8_t State::FeasibleBits() const {
   if (IsTerminal()) return 0;
   if (!considered_) Consider();
   return mask_;
@@ -21,7 +26,10 @@ void State::Consider() const {
   ActionEffect& early = EffectOf(Action::kCopyEarly);
   ActionEffect& no_copy = EffectOf(Action::kNoCopy);
   copy = early = no_copy = ActionEffect{};
-  if (!d.forbidden) {
+  if (buffers_[d.buffer].bound_by >= 0) {
+    EffectOf(Action::kDrop).legal = false;
+    Extend(d, KeptUntil(d), &no_copy);
+  } else if (!d.forbidden && !(drop_backup_ && trail_.dropped[cursor_])) {
     copy = ConsiderCopy(d);
     no_copy = ConsiderNoCopy(d);
     if (d.kind == AccessKind::kRead && !d.writes && game_->num_actions() == kActions)
@@ -60,7 +68,7 @@ ActionEffect State::ConsiderNoCopy(const Decision& d) const {
   const BufferState& b = buffers_[d.buffer];
   ActionEffect effect;
   if (d.writes ? d.rest_forbidden : d.inside_forbidden) return effect;
-  const Tick end = d.writes ? d.pin_end : d.UsedUntil();
+  const Tick end = KeptUntil(d);
   if (end == kNever) return effect;
   if (d.kind == AccessKind::kWrite) {
     if (ReplacedWrite(d) != nullptr) {
@@ -82,6 +90,19 @@ ActionEffect State::ConsiderNoCopy(const Decision& d) const {
     effect.preload = effect.legal;
   }
   return effect;
+}
+
+// Until when NoCopy keeps a residence: with drop_backup no longer than this member of the group
+// needs it, but behind the last one as long as a group that is decided at once.
+Tick State::KeptUntil(const Decision& d) const {
+  const int32_t bound_by = buffers_[d.buffer].bound_by;
+  if (!d.writes && bound_by < 0) return d.UsedUntil();
+  const Tick end = bound_by < 0 ? d.pin_end : tables_->decisions[bound_by].pin_end;
+  if (!drop_backup_ || end == kNever) return end;
+  int32_t next = d.next;
+  while (next >= 0 && tables_->decisions[next].tick < d.covered_until)
+    next = tables_->decisions[next].next;
+  return next < 0 ? end : d.UsedUntil();
 }
 
 const Decision* State::ReplacedWrite(const Decision& d) const {

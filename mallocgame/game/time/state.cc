@@ -3,6 +3,8 @@
 #include "mallocgame/game/time/state.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -19,6 +21,10 @@ State::State(std::shared_ptr<const Game> game, PlanRecorder* recorder)
       placements_(std::vector<uint64_t>(game_->program().ticks(), 0)),
       buffers_(FirstStates(*tables_)), under_way_(2 * game_->program().ticks(), 0),
       latency_(game_->all_main_ps()), recorder_(recorder) {
+  const auto& options = static_cast<const TimeGameOptions&>(game_->options());
+  drop_backup_ = options.drop_backup;
+  if (drop_backup_) trail_.dropped.resize(tables_->decisions.size());
+  penalty_ = std::llround(std::ceil(options.illegal_penalty * static_cast<double>(latency_)));
   FetchPins();
   GoToDecision(0);
 }
@@ -33,13 +39,16 @@ const Decision& State::current() const { return tables_->decisions[cursor_]; }
 
 AccessId State::current_access() const { return current().access; }
 
-AccessId State::access_of(int i) const { return tables_->decisions[frames_[i].cursor].access; }
+AccessId State::access_of(int i) const {
+  return keeps_trail() ? trail_.decided[i].access : tables_->decisions[frames_[i].cursor].access;
+}
 
 TimeAndIdle State::PriceAt(Tick tick, uint64_t placement) const {
   return tables_->PriceAt(game_->cost_model(), tick, placement);
 }
 
 absl::StatusOr<int64_t> State::Apply(Action action) {
+  const auto number = static_cast<uint8_t>(action);
   if (IsTerminal()) return absl::FailedPreconditionError("the game is over: no decision is left");
   if (static_cast<int>(action) >= game_->num_actions() || !IsLegal(action)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -51,16 +60,26 @@ absl::StatusOr<int64_t> State::Apply(Action action) {
           return names;
         }()));
   }
-  frames_.push_back({windows_.moment(), log_.Mark(), cursor_, preloads_, latency_, stall_, {}, {}});
-  actions_.push_back(static_cast<uint8_t>(action));
-  const int64_t before = latency_;
+  const int64_t before = latency_ + penalty_ps();
+  if (keeps_trail()) {
+    const uint8_t feasible = FeasibleBits();
+    if ((feasible >> static_cast<int>(action) & 1) == 0) {
+      trail_.penalised.push_back(num_decisions());
+      action = static_cast<Action>(std::countr_zero(feasible));
+    }
+    trail_.decided.push_back({current_access(), action});
+  }
+  actions_.push_back(number);
+  frames_.push_back(
+      {windows_.moment(), log_.Mark(), action, cursor_, preloads_, latency_, stall_, {}, {}});
   if (action == Action::kDrop) {
     ServeFromMain(current());
   } else {
     ServeFromFast(current(), EffectOf(action));
   }
   GoToDecision(cursor_ + 1);
-  return before - latency_;
+  if (drop_backup_) BackUp();
+  return before - latency_ - penalty_ps();
 }
 
 absl::StatusOr<int64_t> State::Apply(int action) {
@@ -72,6 +91,7 @@ absl::StatusOr<int64_t> State::Apply(int action) {
 }
 
 int64_t State::SavingOf(int action) const {
+  if (keeps_trail()) return *State(*this).Apply(action);
   const Decision& d = current();
   const ActionEffect& effect = effects_[action];
   const bool fast = action != static_cast<int>(Action::kDrop);
@@ -105,7 +125,35 @@ int64_t State::SavingOf(int action) const {
 }
 
 void State::Undo() {
-  MG_CHECK(!frames_.empty());
+  MG_CHECK(!actions_.empty());
+  if (!trail_.backups.empty() && trail_.backups.back() == num_decisions()) {
+    // What the game went back on is played again.
+    State again(game_, recorder_);
+    for (const uint8_t action : absl::MakeConstSpan(actions_).first(actions_.size() - 1))
+      MG_CHECK(again.Apply(static_cast<Action>(action)).ok());
+    *this = std::move(again);
+    return;
+  }
+  TakeBack();
+  actions_.pop_back();
+  if (!keeps_trail()) return;
+  trail_.decided.pop_back();
+  if (!trail_.penalised.empty() && trail_.penalised.back() == num_decisions())
+    trail_.penalised.pop_back();
+}
+
+// At a dead end nothing is feasible, because the bytes of an alias group's residence are taken. The
+// game goes back to the write that binds the group, where it can be dropped still.
+void State::BackUp() {
+  if (IsTerminal() || FeasibleBits() != 0) return;
+  const int32_t write = buffers_[current().buffer].bound_by;
+  while (cursor_ != write) TakeBack();
+  trail_.dropped[write] = true;
+  trail_.backups.push_back(num_decisions());
+}
+
+// Takes back the last decision that stands.
+void State::TakeBack() {
   const Frame& frame = frames_.back();
   windows_.Rollback(frame.windows, log_, frame.log);
   memory_.Rollback(log_, frame.log);
@@ -121,7 +169,6 @@ void State::Undo() {
   stall_ = frame.stall;
   considered_ = false;
   frames_.pop_back();
-  actions_.pop_back();
 }
 
 void State::ServeFromMain(const Decision& d) {
@@ -179,7 +226,10 @@ void State::ServeFromFast(const Decision& d, const ActionEffect& effect) {
   if (d.covered_until > 0) b.forced_until = d.covered_until;
   if (d.writes) {
     b.main_since = kNever;
-    if (use.eviction_end == 0) b.forced_until = kNever;
+    if (use.eviction_end == 0) {
+      if (!drop_backup_) b.forced_until = kNever;
+      if (drop_backup_ && b.bound_by < 0) b.bound_by = cursor_;
+    }
   }
   if (use.eviction_end != 0) {
     b.eviction_begin = b.used_until;
@@ -333,7 +383,7 @@ int64_t State::settled_ps() const {
 Plan State::ToPlan() const {
   PlanRecorder recorder(game_->program(), game_->hardware());
   State replay(game_, &recorder);
-  for (uint8_t action : actions_) MG_CHECK(replay.Apply(static_cast<Action>(action)).ok());
+  for (const Frame& frame : frames_) MG_CHECK(replay.Apply(frame.action).ok());
   return recorder.Finish();
 }
 

@@ -42,6 +42,8 @@ class State final : public Position {
 
   ActionSet legal_actions() const override { return ActionSet(LegalBits()); }
   bool IsLegal(Action action) const { return LegalBits() >> static_cast<int>(action) & 1; }
+  // Those that cost no penalty: the legal ones, unless illegal_penalty makes all legal.
+  ActionSet feasible_actions() const { return ActionSet(FeasibleBits()); }
 
   AccessId current_access() const override;
   // The access that decision `i`, in [0, num_decisions()), was about.
@@ -63,6 +65,9 @@ class State final : public Position {
   // The latency with everything undecided in main memory. At the end it is what Simulate says of
   // ToPlan().
   int64_t latency_ps() const override { return latency_; }
+  int64_t penalty_ps() const override {
+    return static_cast<int64_t>(trail_.penalised.size()) * penalty_;
+  }
   int64_t stall_ps() const { return stall_; }
   // The part of latency_ps() that no later decision takes away: the stalls, and the time of the
   // instructions before tick(), except plain copies. Takes time linear in tick().
@@ -105,10 +110,24 @@ class State final : public Position {
   struct Frame {
     CopyWindows::Moment windows;
     uint32_t log;
+    Action action;
     int32_t cursor;
     int32_t preloads;
     int64_t latency, stall;
     TickRange prefetch, eviction;  // the windows that the decision counted in under_way_
+  };
+
+  // What the options drop_backup and illegal_penalty need, and empty without them. Numbers are
+  // those of decisions made.
+  struct Trail {
+    struct Decided {
+      AccessId access;
+      Action action;  // the one that was carried out
+    };
+    std::vector<Decided> decided;  // all that were made, also those that the game went back on
+    std::vector<int32_t> penalised;
+    std::vector<int32_t> backups;  // behind which the game went back
+    std::vector<bool> dropped;     // by index of GameTables::decisions: where it went back to
   };
 
   static std::vector<BufferState> FirstStates(const GameTables& tables);
@@ -122,6 +141,7 @@ class State final : public Position {
   void PlaceTransfer(const Decision& d, Tick end, ActionEffect* effect) const;
   void PlaceNew(const Decision& d, Tick begin, Tick end, ActionEffect* effect) const;
   void Extend(const Decision& d, Tick end, ActionEffect* effect) const;
+  Tick KeptUntil(const Decision& d) const;
   bool HasRoom(bool eviction, Tick begin, Tick end) const;
   Tick MainSince(const Decision& d) const;
   Tick CertainEnd(Tick begin, int64_t length_ps) const;
@@ -142,6 +162,8 @@ class State final : public Position {
   void GoToDecision(int32_t next);
   void AdvanceTick();
   void FetchPins();
+  void TakeBack();
+  void BackUp();
   TimeAndIdle PriceAt(Tick tick, uint64_t placement) const;
 
   ActionEffect& EffectOf(Action action) const { return effects_[static_cast<size_t>(action)]; }
@@ -158,15 +180,20 @@ class State final : public Position {
   UndoVector<int32_t> upcoming_;
   // For each tick, how many windows of prefetches cover it; after them the same of evictions.
   std::vector<uint8_t> under_way_;
-  std::vector<Frame> frames_;  // one for each decision made
+  std::vector<Frame> frames_;  // one for each decision made that stands
   std::vector<uint8_t> actions_;
   int32_t cursor_ = -1;  // index of the current decision; -1 at the end
   int32_t preloads_ = 0;
   int64_t latency_ = 0, stall_ = 0;
   PlanRecorder* recorder_ = nullptr;  // null but in ToPlan
+  bool drop_backup_ = false;
+  int64_t penalty_ = 0;  // of one illegal action
+  Trail trail_;
 
   // Bit a is set if the action with value a is legal.
   uint8_t LegalBits() const;
+  uint8_t FeasibleBits() const;
+  bool keeps_trail() const { return drop_backup_ || penalty_ > 0; }
 
   // The legality of the current decision's actions, worked out when it is asked for.
   mutable bool considered_ = false;

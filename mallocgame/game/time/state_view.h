@@ -34,6 +34,7 @@ struct BufferState {
   // none, and where it ends on the channel's service axis, -1 if it has not begun yet.
   Tick eviction_begin = 0;
   int64_t eviction_end_ps = -1;
+  int32_t bound_by = -1;  // with drop_backup: the decision that binds it to fast memory
 };
 
 // What an action would do at the current decision.
@@ -58,7 +59,8 @@ struct StateView {
   absl::Span<const uint64_t> placements;
   // For each tick: how many windows of prefetches and of evictions cover it.
   absl::Span<const uint8_t> prefetches, evictions;
-  // One for each action. They hold for legal actions, after State::legal_actions() was called.
+  // One for each action. They hold for feasible actions, after State::feasible_actions()
+  // was called.
   const std::array<ActionEffect, kActions>& effects;
   int32_t decision;  // index into GameTables::decisions of the current one; -1 at the end
 };

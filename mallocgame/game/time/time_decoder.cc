@@ -28,7 +28,7 @@ Mode ModeOf(Action action) { return kModeOfAction[static_cast<size_t>(action)]; 
 Action MostProfitable(State& state, const std::array<double, kActions>& rents) {
   constexpr Action kPreference[] = {Action::kDrop, Action::kNoCopy, Action::kCopy,
                                     Action::kCopyEarly};
-  const ActionSet legal = state.legal_actions();
+  const ActionSet legal = state.feasible_actions();
   if (legal.size() == 1) return static_cast<Action>(legal[0]);
   double best_profit = 0;
   int best = -1;
@@ -53,7 +53,7 @@ Action ActionOf(State& state, Mode mode) {
   if (mode == Mode::kOpen || mode == Mode::kPaying) return GreedyAction(state);
   const auto action_of = [](Mode m) { return kActionOfMode[static_cast<size_t>(m)]; };
   const Mode nearest = NearestMode(mode, [&](Mode other) {
-    return action_of(other) >= 0 && state.IsLegal(static_cast<Action>(action_of(other)));
+    return action_of(other) >= 0 && state.feasible_actions().Has(action_of(other));
   });
   return static_cast<Action>(action_of(nearest));
 }
@@ -67,6 +67,8 @@ void State::Decide(const Intent& intent) {
   MG_CHECK(Apply(ActionOf(*this, intent[current_access().index()].mode)).ok());
 }
 
-Mode State::DecidedMode(int i) const { return kModeOfAction[actions_[i]]; }
+Mode State::DecidedMode(int i) const {
+  return ModeOf(keeps_trail() ? trail_.decided[i].action : static_cast<Action>(actions_[i]));
+}
 
 }  // namespace mallocgame

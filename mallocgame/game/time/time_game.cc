@@ -1,9 +1,12 @@
 #include "mallocgame/game/time/time_game.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/plan_reader.h"
+#include "mallocgame/game/tables.h"
 #include "mallocgame/game/time/state.h"
 #include "mallocgame/game/time/time_observation.h"
 
@@ -48,6 +51,16 @@ absl::StatusOr<std::shared_ptr<const TimeGame>> TimeGame::Create(
   return std::shared_ptr<const TimeGame>(new TimeGame(std::move(program), hardware, options));
 }
 
+TimeGame::TimeGame(std::shared_ptr<const Program> program, const Hardware& hardware,
+                   const TimeGameOptions& options, const Game* known, absl::Span<const Tick> order)
+    : Game(std::move(program), hardware, options, known, order) {
+  if (!options.drop_backup) return;
+  // Each write goes back once at most.
+  int64_t most = max_decisions_;
+  for (const Decision& d : tables().decisions) most += d.writes ? max_decisions_ : 0;
+  max_decisions_ = static_cast<int>(std::min<int64_t>(most, std::numeric_limits<int>::max()));
+}
+
 std::unique_ptr<Position> TimeGame::NewInitialPosition() const {
   return std::make_unique<State>(shared_from_this());
 }
@@ -79,10 +92,10 @@ Intent TimeGame::ReadPlan(const Plan& plan) const {
 std::shared_ptr<const Game> TimeGame::Reordered(std::shared_ptr<const Program> program,
                                                 absl::Span<const Tick> order,
                                                 absl::Span<const int32_t> access_of) const {
-  const std::unique_ptr<GameOptions> same = options().Clone();
-  for (AccessId& id : same->forbidden) id = AccessId(access_of[id.index()]);
+  auto same = static_cast<const TimeGameOptions&>(options());
+  for (AccessId& id : same.forbidden) id = AccessId(access_of[id.index()]);
   return std::shared_ptr<const Game>(
-      new TimeGame(std::move(program), hardware(), *same, this, order));
+      new TimeGame(std::move(program), hardware(), same, this, order));
 }
 
 std::unique_ptr<const PositionObserver> TimeGame::MakeObserver(

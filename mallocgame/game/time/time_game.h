@@ -15,6 +15,18 @@
 //
 // What a transfer between chips holds (Access::held_until) is decided once, where it begins; what
 // it fills can't be evicted by Copy. Drop is always legal, so every game ends.
+//
+// Two options make the game harder. Both are recalled of arXiv 2305.07440, whose abstract and
+// opening don't have them; how they work in detail is our own.
+//
+//   drop_backup      A write's NoCopy binds an alias group, the later accesses of the buffer, but
+//                    doesn't decide them. The game asks about one after the other, and takes space
+//                    only up to the next. NoCopy, which keeps the residence, alone is legal there.
+//                    If its bytes are taken, the game is at a dead end, and goes back: to the
+//                    write that binds the group, where only Drop is legal from then on.
+//   illegal_penalty  All actions are legal. One that the rules don't allow is the first that they
+//                    allow instead, Drop except in an alias group, and costs this share of the
+//                    all-main latency, which counts in rewards, and not in latencies.
 #ifndef MALLOCGAME_GAME_TIME_TIME_GAME_H_
 #define MALLOCGAME_GAME_TIME_TIME_GAME_H_
 
@@ -39,6 +51,8 @@ inline constexpr int kRulesVersion = 1;
 class TimeGameOptions final : public GameOptions {
  public:
   bool paper_actions = false;  // leaves CopyEarly out
+  bool drop_backup = false;    // as above
+  double illegal_penalty = 0;  // as above, up to 1; with 0 illegal actions are refused
 
   const char* game() const override { return "time"; }
   int rules_version() const override { return kRulesVersion; }
@@ -55,6 +69,8 @@ class TimeGameOptions final : public GameOptions {
   std::vector<GameOption> Table() override {
     std::vector<GameOption> table = GameOptions::Table();
     table.push_back({"paper_actions", &paper_actions, 0, 1, "true or false"});
+    table.push_back({"drop_backup", &drop_backup, 0, 1, "true or false"});
+    table.push_back({"illegal_penalty", &illegal_penalty, 0, 1, "0 to 1"});
     return table;
   }
 };
@@ -79,7 +95,9 @@ class TimeGame final : public Game {
       const ObservationOptions& options, std::shared_ptr<const PriceSums> prices) const override;
 
  private:
-  using Game::Game;
+  TimeGame(std::shared_ptr<const Program> program, const Hardware& hardware,
+           const TimeGameOptions& options, const Game* known = nullptr,
+           absl::Span<const Tick> order = {});
 };
 
 }  // namespace mallocgame

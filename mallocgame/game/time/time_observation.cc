@@ -197,6 +197,7 @@ void TimeObserver::MakeRows() {
 void TimeObserver::Write(const Position& position, float* out) const {
   const auto& state = static_cast<const State&>(position);
   const ActionSet legal = state.legal_actions();
+  state.feasible_actions();  // works out view.effects
   const StateView view = state.view();
   const size_t actions = game_->num_actions();
   const auto decisions = static_cast<int64_t>(game_->tables().decisions.size());
@@ -244,7 +245,7 @@ void TimeObserver::WriteAccesses(const StateView& view, int64_t middle, float* o
 }
 
 void TimeObserver::WriteActions(const State& state, const StateView& view, float* out) const {
-  const ActionSet legal = state.legal_actions();
+  const ActionSet legal = state.feasible_actions();
   std::fill(out, out + game_->num_actions() * kTimeActionColumns, 0.0F);
   if (legal.empty()) return;
   const GameTables& tables = game_->tables();

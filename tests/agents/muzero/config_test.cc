@@ -72,6 +72,9 @@ TEST_CASE("settings that do not go together are refused") {
   config.game = "priority";
   REQUIRE(Check(config).message() ==
           "muzero: setting game: found 'priority', allowed with preset=paper: time");
+  config = Config();
+  config.drop_backup = true;
+  REQUIRE(Check(config).message().find("allowed: with preset=paper") != std::string::npos);
 }
 
 }  // namespace

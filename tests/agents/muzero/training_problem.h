@@ -23,12 +23,15 @@ namespace mallocgame::muzero {
 
 // The words of the setting `game`.
 inline constexpr const char* kGames[] = {"time", "priority", "schedule"};
-// What TinyConfig makes: the strong agent of each game, and the paper's.
-inline constexpr const char* kKinds[] = {"time", "priority", "schedule", "paper"};
+// What TinyConfig makes: the strong agent of each game, and the paper's without and with drop
+// backup and a penalty for illegal actions.
+inline constexpr const char* kKinds[] = {"time", "priority", "schedule", "paper", "constrained"};
 
 inline Config TinyConfig(const std::string& kind = "time") {
   training::NamesAndValues settings = {{"preset", "paper"}};
-  if (kind != "paper") {
+  if (kind == "constrained") {
+    settings.insert(settings.end(), {{"drop_backup", "1"}, {"illegal_penalty", "0.02"}});
+  } else if (kind != "paper") {
     settings = {
         {"game", kind.c_str()}, {"varied_decisions", "200"}, {"demonstration_decisions", "200"}};
   }

@@ -307,6 +307,8 @@ class MuZeroAgent:
             options: dict[str, Any] = {"min_buffer_bytes": int(settings["min_buffer_bytes"])}
             if settings["preset"] == "paper":
                 options["paper_actions"] = True
+                options["drop_backup"] = settings["drop_backup"] == "1"
+                options["illegal_penalty"] = float(settings["illegal_penalty"])
             program = Game(program, game=settings["game"], **options)
         game: Game = self._agent.game_to_play(program)
         return game
