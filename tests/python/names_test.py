@@ -65,8 +65,16 @@ def test_shadow_prices_were_prices():
             ["benchmark", "--split", "test", "--players", "greedy", "--stake", "900"],
             "--min-headroom",
         ),
-        (["xla", "tune", "no such source", "--prices", "compiler"], "--accept"),
-        (["xla", "apply", "nowhere", "plan.json", "--options", "tuned"], "--output"),
+        pytest.param(
+            ["xla", "tune", "no such source", "--prices", "compiler"],
+            "--accept",
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            ["xla", "apply", "nowhere", "plan.json", "--options", "tuned"],
+            "--output",
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_an_option_warns_under_its_former_name(arguments, now, capsys):
