@@ -45,15 +45,9 @@ absl::Status PlayAllMain(const Game& game, Budget& budget) {
 }
 
 absl::StatusOr<SolveResult> Judge(const Budget& budget) {
-  const Play& play = budget.best_play();
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end, PlayActions(*play.game, play.actions));
-  SolveResult result;
-  result.plan = end->ToPlan();
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(play.game->cost_model(), result.plan));
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgeBestGame(budget));
   result.status = SolveStatus::kStopped;
-  result.play = play;
   result.found_by = "egrl";
-  budget.Finish(result);
   for (Improvement& better : result.curve) better.solver = "egrl";
   return result;
 }

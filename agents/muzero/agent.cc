@@ -163,9 +163,9 @@ class MuZeroAgent final : public Agent {
       PlayForced(*position);
     }
     MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(game, position->actions()));
-    statistics.visits.resize(result.play.actions.size() * num_actions_);
+    statistics.visits.resize(result.play->actions.size() * num_actions_);
     statistics.values.resize(statistics.visits.size());
-    result.play.search = std::move(statistics);
+    result.play->search = std::move(statistics);
     result.found_by = "muzero";
     result.evaluations = 1;
     return result;

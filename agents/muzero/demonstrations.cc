@@ -55,15 +55,21 @@ std::vector<Player> PlayersOf(const SolveProblem& problem, const Config& config,
   return players;
 }
 
+// That of the actions that made the plan; null if none did.
+const Game* GameOf(const SolveResult& result) {
+  return result.play ? result.play->game.get() : nullptr;
+}
+
 // What the demonstrator wanted, which is read from its game if that is of the same kind, or else
 // from its plan.
 absl::StatusOr<Intent> IntentOf(const Game& game, const SolveResult& result) {
   const absl::string_view name = game.options().game();
-  const auto& play = result.play;
-  if (!play.decided.empty() && WeighsImportance(game)) return IntentLike(game, play.decided);
-  if (play.game == nullptr || play.game->options().game() != name)
-    return game.ReadPlan(result.plan);
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end, PlayActions(*play.game, play.actions));
+  if (result.play && !result.play->decided.empty() && WeighsImportance(game))
+    return IntentLike(game, result.play->decided);
+  const Game* const played = GameOf(result);
+  if (played == nullptr || played->options().game() != name) return game.ReadPlan(result.plan);
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
+                      PlayActions(*played, result.play->actions));
   return IntentLike(game, ReadGame(*end));
 }
 
@@ -75,8 +81,9 @@ absl::StatusOr<Demonstration> Play(const Game& game, SolveResult result) {
                          position->latency_ps(),
                          std::move(result)};
   }
-  if (result.play.game != nullptr && result.play.game->options() == game.options())
-    return Demonstration{result.play.actions, result.report.latency_ps, std::move(result)};
+  if (const auto* const played = GameOf(result);
+      played != nullptr && played->options() == game.options())
+    return Demonstration{result.play->actions, result.report.latency_ps, std::move(result)};
   MG_ASSIGN_OR_RETURN(const Intent intent, IntentOf(game, result));
   const std::unique_ptr<Position> position = game.NewInitialPosition();
   position->PlayOn(intent);
@@ -88,9 +95,9 @@ absl::StatusOr<Demonstration> Play(const Game& game, SolveResult result) {
 absl::StatusOr<SolveResult> ResultOf(const GameStart& start) {
   PriorityState end(start.game);
   end.PlayOn(start.intent);
-  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*start.game, end.ToPlan()));
-  result.play.actions.assign(end.actions().begin(), end.actions().end());
-  result.play.game = start.game;
+  MG_ASSIGN_OR_RETURN(
+      SolveResult result,
+      JudgePlay({{end.actions().begin(), end.actions().end()}, start.game, {}, {}}));
   result.found_by = start.follows ? "styles" : "greedy";
   return result;
 }
@@ -157,10 +164,10 @@ absl::Status AddPriorityStarts(const Game& game, const Deadline& deadline,
                                std::vector<SolveResult>& results) {
   if (!WeighsImportance(game)) return absl::OkStatus();
   const auto styled = std::find_if(results.begin(), results.end(), [](const SolveResult& result) {
-    return !result.play.decided.empty();
+    return result.play && !result.play->decided.empty();
   });
   std::optional<FoundPlan> followed;
-  if (styled != results.end()) followed = {.plan = styled->plan, .decided = styled->play.decided};
+  if (styled != results.end()) followed = {.plan = styled->plan, .decided = styled->play->decided};
   bool had = false;
   for (const GameStart& start : PriorityStarts(static_cast<const PriorityGame&>(game),
                                                followed ? &*followed : nullptr, deadline)) {
@@ -178,7 +185,7 @@ std::shared_ptr<const Game> MostPromising(const std::shared_ptr<const Game>& gam
   std::shared_ptr<const Game> best = game;
   int64_t least_ps = std::numeric_limits<int64_t>::max();
   for (const SolveResult& result : results) {
-    const std::shared_ptr<const Game>& played = result.play.game;
+    const Game* const played = GameOf(result);
     if (played == nullptr || result.report.latency_ps >= least_ps ||
         played->options().game() != absl::string_view(game->options().game()))
       continue;

@@ -12,7 +12,6 @@
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
-#include "mallocgame/simulator/simulate.h"
 #include "mallocgame/tree/schedule_policy.h"
 
 namespace mallocgame::muzero {
@@ -149,13 +148,9 @@ std::unique_ptr<Position> PositionAfter(const Game& game, absl::Span<const uint8
 
 absl::StatusOr<SolveResult> ResultOf(const std::shared_ptr<const Game>& game,
                                      absl::Span<const uint8_t> actions) {
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end, PlayActions(*game, actions));
-  SolveResult result;
-  result.plan = end->ToPlan();
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(end->PlannedGame()->cost_model(), result.plan));
-  result.order = end->InstructionOrder();
-  result.play.actions.assign(actions.begin(), actions.end());
-  result.play.game = game;
+  MG_ASSIGN_OR_RETURN(SolveResult result,
+                      JudgePlay({{actions.begin(), actions.end()}, game, {}, {}}));
+  result.evaluations = 0;  // Whoever played the game has counted it.
   result.status = SolveStatus::kStopped;
   return result;
 }

@@ -23,7 +23,7 @@
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/search/anneal_plan.h"
-#include "mallocgame/solvers/pipeline.h"
+#include "mallocgame/solvers/anneal_result.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -220,6 +220,7 @@ class MuZeroTrainer final : public Trainer {
     };
     MG_ASSIGN_OR_RETURN(FoundPlan polished,
                         AnnealPlan(*game, {&result.plan, 1}, MixSeeds(seed_, kPolishStream), used));
+    result.evaluations += polished.evaluations;
     MG_ASSIGN_OR_RETURN(const bool better,
                         KeepBetter(*game, std::move(polished), "polished", result));
     if (!better) return result;

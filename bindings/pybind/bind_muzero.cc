@@ -77,7 +77,7 @@ class TrainerHandle {
   }
 
   ResultHandle Result(size_t i, SolveResult result) const {
-    std::shared_ptr<const Game> game = result.play.game;
+    std::shared_ptr<const Game> game = result.play ? result.play->game : nullptr;
     if (game == nullptr) {
       const muzero::TrainingProblem& problem = trainer_->problems()[i];
       game = ValueOrRaise(GameOf(problem, trainer_->config()));

@@ -201,8 +201,8 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   report();
   ScheduleResult result = ValueOrRaise(WithoutGil([&] { return solving.TakeResult(); }));
   ResultHandle handle{std::move(game), std::move(result.placed), solver, seed, 0};
+  handle.game = PlayedGame(std::move(handle.game), handle.result, result.game);
   if (schedule) handle.schedule = std::move(result);
-  handle.game = PlayedGame(std::move(handle.game), handle.result);
   handle.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return handle;
 }
@@ -241,14 +241,20 @@ std::shared_ptr<ProgramHandle> PlannedProgram(const ResultHandle& r) {
                          ReorderedLegally(r.game->program->program(), order).program);
 }
 
+// An empty one if the plan wasn't made by playing.
+const Play& PlayOf(const ResultHandle& r) {
+  static const Play none;
+  return r.result.play ? *r.result.play : none;
+}
+
 py::tuple PickledResult(const ResultHandle& r) {
-  return py::make_tuple(
-      std::const_pointer_cast<GameHandle>(r.game), r.result.plan, r.result.report,
-      static_cast<int>(r.result.status), r.result.bound_ps, ToArray(r.result.play.actions),
-      ToArray(r.result.play.search.visits), ToArray(r.result.play.search.values),
-      r.result.evaluations, r.result.found_by, CurveOf(r.result), r.solver, r.seed, r.seconds,
-      ScheduleDict(r), r.schedule ? ToArray(r.schedule->order) : py::object(py::none()),
-      ToArray(r.result.order), r.result.failures);
+  return py::make_tuple(std::const_pointer_cast<GameHandle>(r.game), r.result.plan, r.result.report,
+                        static_cast<int>(r.result.status), r.result.bound_ps,
+                        ToArray(PlayOf(r).actions), ToArray(PlayOf(r).search.visits),
+                        ToArray(PlayOf(r).search.values), r.result.evaluations, r.result.found_by,
+                        CurveOf(r.result), r.solver, r.seed, r.seconds, ScheduleDict(r),
+                        r.schedule ? ToArray(r.schedule->order) : py::object(py::none()),
+                        ToArray(r.result.order), r.result.failures);
 }
 
 // Without what solvers hand to each other (Play::decided), which Python doesn't see.
@@ -256,13 +262,17 @@ ResultHandle ResultOf(const py::tuple& saved) {
   ResultHandle handle;
   handle.game = saved[0].cast<std::shared_ptr<GameHandle>>();
   SolveResult& result = handle.result;
-  result.play.game = handle.game->game;
   result.plan = saved[1].cast<Plan>();
   result.report = saved[2].cast<Report>();
   result.status = static_cast<SolveStatus>(saved[3].cast<int>());
   result.bound_ps = saved[4].cast<std::optional<int64_t>>();
-  result.play.actions = saved[5].cast<std::vector<uint8_t>>();
-  result.play.search = {saved[6].cast<std::vector<int32_t>>(), saved[7].cast<std::vector<float>>()};
+  if (auto actions = saved[5].cast<std::vector<uint8_t>>(); !actions.empty()) {
+    result.play =
+        Play{std::move(actions),
+             handle.game->game,
+             {},
+             {saved[6].cast<std::vector<int32_t>>(), saved[7].cast<std::vector<float>>()}};
+  }
   result.evaluations = saved[8].cast<int64_t>();
   result.found_by = saved[9].cast<std::string>();
   for (const auto& [seconds, latency_ps, solver] : saved[10].cast<std::vector<CurvePoint>>())
@@ -337,7 +347,7 @@ void BindSolvers(py::module_& module) {
           "mallocgame.bounds.bound() "
           "knows more.")
       .def_property_readonly(
-          "actions", [](const ResultHandle& r) { return ToArray(r.result.play.actions); },
+          "actions", [](const ResultHandle& r) { return ToArray(PlayOf(r).actions); },
           "uint8 array: the game that made the plan; empty if it wasn't made by playing.")
       .def_property_readonly(
           "evaluations", [](const ResultHandle& r) { return r.result.evaluations; },
@@ -350,9 +360,9 @@ void BindSolvers(py::module_& module) {
           "search",
           [](const ResultHandle& r)
               -> std::optional<std::pair<py::array_t<int32_t>, py::array_t<float>>> {
-            const SearchStatistics& search = r.result.play.search;
+            const SearchStatistics& search = PlayOf(r).search;
             if (search.visits.empty()) return std::nullopt;
-            const py::ssize_t actions = r.result.play.game->num_actions();
+            const py::ssize_t actions = r.game->game->num_actions();
             const std::vector<py::ssize_t> shape = {
                 static_cast<py::ssize_t>(search.visits.size()) / actions, actions};
             return std::pair(py::array_t<int32_t>(ToArray(search.visits).reshape(shape)),

@@ -115,10 +115,13 @@ inline std::shared_ptr<ProgramHandle> ReorderedHandle(const ProgramHandle& progr
   return std::make_shared<ProgramHandle>(ProgramHandle{std::move(file)});
 }
 
-// The game that a result's actions are of: the one that was asked for, or that a solver turned to.
-inline std::shared_ptr<const GameHandle> PlayedGame(std::shared_ptr<const GameHandle> asked,
-                                                    const SolveResult& result) {
-  const std::shared_ptr<const Game>& played = result.play.game;
+// The game that a result's actions are of: its play's; if that has none, `otherwise`, or if this is
+// null the one that was asked for.
+inline std::shared_ptr<const GameHandle> PlayedGame(
+    std::shared_ptr<const GameHandle> asked, const SolveResult& result,
+    const std::shared_ptr<const Game>& otherwise = nullptr) {
+  const bool has_game = result.play && result.play->game != nullptr;
+  const std::shared_ptr<const Game>& played = has_game ? result.play->game : otherwise;
   if (played == nullptr || played == asked->game) return asked;
   std::shared_ptr<const ProgramHandle> program = asked->program;
   if (played->shared_program() != asked->game->shared_program())

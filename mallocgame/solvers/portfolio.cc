@@ -10,7 +10,8 @@
 #include "mallocgame/base/worker_pool.h"
 #include "mallocgame/game/games.h"
 #include "mallocgame/search/game_variants.h"
-#include "mallocgame/solvers/pipeline.h"
+#include "mallocgame/solvers/anneal_result.h"
+#include "mallocgame/solvers/budget.h"
 #include "mallocgame/solvers/recorder.h"
 
 namespace mallocgame {
@@ -87,7 +88,7 @@ absl::StatusOr<SolveResult> RunSolver(const SolveProblem& problem, const SolveLi
   played.game = GameNamed(member.game, member.at_others ? *GameAtOtherPrices(game) : game);
   MG_ASSIGN_OR_RETURN(SolveResult result, solve(member.solver, played, own));
   if (by_both) {
-    if (member.at_others) result.play = {};
+    if (member.at_others) result.play.reset();
     result.plan.program_fingerprint = game.program().fingerprint();
     MG_ASSIGN_OR_RETURN(const PlanCost cost, CostOf(game, result.plan));
     result.report = cost.report;
@@ -111,7 +112,8 @@ absl::StatusOr<SolveResult> AnnealOn(const SolveProblem& problem, const SolveLim
     own.seconds = std::max(
         1e-9, std::min(limits.seconds - recorder.seconds(), limits.seconds * member.share));
   }
-  Pipeline pipeline(*problem.game, own);
+  own.progress = nullptr;  // `recorder` tells of what all members find.
+  Budget budget(own);
   if (member.plays_first) {
     SolveLimits part = limits;
     if (limits.evaluations > 0) {
@@ -122,15 +124,15 @@ absl::StatusOr<SolveResult> AnnealOn(const SolveProblem& problem, const SolveLim
     player.solver = "anneal";
     player.share = limits.seconds > 0 ? kPlayed * own.seconds / limits.seconds : 1;
     MG_ASSIGN_OR_RETURN(SolveResult played, RunSolver(problem, part, solve, player, recorder));
-    pipeline.Count(played.evaluations);
+    budget.Count(played.evaluations);
     starts.push_back(std::move(played));
     if (IsBetter(problem.game->program(), starts.back(), starts[0]))
       std::swap(starts.back(), starts[0]);
   }
   SolveResult best = std::move(starts[0]);
-  MG_RETURN_IF_ERROR(pipeline.Anneal(*problem.game, 1, best, absl::MakeSpan(starts).subspan(1)));
+  MG_RETURN_IF_ERROR(AnnealResult(*problem.game, budget, best, absl::MakeSpan(starts).subspan(1)));
   recorder.Found(ValueOf(problem.game->program(), CostOf(best)), best.found_by);
-  best.evaluations = pipeline.evaluations();
+  best.evaluations = budget.evaluations();
   return best;
 }
 

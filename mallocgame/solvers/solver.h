@@ -54,13 +54,13 @@ struct SearchStatistics {
   std::vector<float> values;
 };
 
-// The play that made a plan; nothing is set if it wasn't made by playing.
+// The play that made a plan.
 struct Play {
   std::vector<uint8_t> actions;
   // the game they were played in: the problem's own, or one that asks about more buffers
   std::shared_ptr<const Game> game;
   // what a priority game of `styles` decided, in its order: it shows one run at a time in an order
-  // of its own, so there are no actions; empty if the plan is none of these
+  // of its own, so there are no actions and `game` is null; empty if the play is none of these
   Intent decided;
   SearchStatistics search;  // of the searches that chose `actions`; empty if none did
 };
@@ -74,7 +74,7 @@ struct SolveResult {
   std::optional<Report> others;  // at the other prices of the program, where solvers go by both
   SolveStatus status = SolveStatus::kHeuristic;
   std::optional<int64_t> bound_ps;  // proven: no play of the game is faster
-  Play play;
+  std::optional<Play> play;         // none: the plan was not made by playing
   int64_t evaluations = 0;
   // the solver whose plan this is: a portfolio's member, else the solver itself
   std::string found_by;
@@ -110,6 +110,11 @@ inline PlanCost CostOf(const SolveResult& result) { return {result.report, resul
 // `plan` as a result, judged by Simulate: one evaluation, nothing proven. InvalidArgument if the
 // plan is not valid.
 absl::StatusOr<SolveResult> JudgePlan(const Game& game, Plan plan);
+
+// The plan of a whole game as a result, which has that play. The game and Simulate compute the
+// latency each in its own way, so they check each other: Internal if they disagree.
+// InvalidArgument: an action is illegal.
+absl::StatusOr<SolveResult> JudgePlay(Play play);
 
 }  // namespace mallocgame
 

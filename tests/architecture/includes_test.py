@@ -43,7 +43,8 @@ SOLVERS = {
     "xla": set(),
     "schedule": {"solver.h", "recorder.h", "registry.h"},
     "playing": {"styles", "xla", "solver.h", "bounds.h", "budget.h"},
-    "planning": {"playing", "policy", "styles", "xla", "solver.h", "recorder.h", "pipeline.h"},
+    "planning": {"playing", "policy", "styles", "xla", "solver.h", "recorder.h",
+                 "budget.h", "anneal_result.h"},
 }
 # Headers of `solvers` in no folder -> what they and their sources may include of it.
 SOLVERS_TOP = {
@@ -51,8 +52,8 @@ SOLVERS_TOP = {
     "bounds": set(),
     "recorder": {"solver.h"},
     "budget": {"solver.h", "recorder.h"},
-    "pipeline": {"solver.h", "budget.h"},
-    "portfolio": {"solver.h", "recorder.h", "pipeline.h"},
+    "anneal_result": {"solver.h", "budget.h"},
+    "portfolio": {"solver.h", "recorder.h", "budget.h", "anneal_result.h"},
     "registry": {"solver.h", "portfolio.h", "playing", "planning"},
 }
 # Rooms of `hlo` -> the other rooms they may include. What writes modules and what judges them share

@@ -52,11 +52,11 @@ TEST_CASE("solvers return valid plans and their reports, best first") {
       REQUIRE(verdict.ok());
       REQUIRE(result->report.all_main_ps == game->all_main_ps());
       REQUIRE(std::is_sorted(progress.rbegin(), progress.rend()));
-      if (!result->play.actions.empty()) REQUIRE(progress.back() == result->report.latency_ps);
+      if (result->play) REQUIRE(progress.back() == result->report.latency_ps);
       REQUIRE(!result->found_by.empty());
       REQUIRE(result->curve.back().latency_ps == result->report.latency_ps);
-      if (result->play.actions.empty()) continue;
-      const auto replay = PlayActions(*result->play.game, result->play.actions);
+      if (!result->play || result->play->game == nullptr) continue;
+      const auto replay = PlayActions(*result->play->game, result->play->actions);
       REQUIRE(replay.ok());
       REQUIRE((*replay)->ToPlan() == result->plan);
     }
@@ -76,8 +76,8 @@ TEST_CASE("solvers that play either game play the priority game that they are gi
       const auto result = Solve(name, {game, nullptr}, limits);
       INFO(name << ": " << result.status());
       REQUIRE(result.ok());
-      REQUIRE(result->play.game->options().game() == std::string("priority"));
-      const auto replay = PlayActions(*result->play.game, result->play.actions);
+      REQUIRE(result->play->game->options().game() == std::string("priority"));
+      const auto replay = PlayActions(*result->play->game, result->play->actions);
       REQUIRE(replay.ok());
       REQUIRE((*replay)->IsTerminal());
       REQUIRE((*replay)->latency_ps() == result->report.latency_ps);
@@ -115,7 +115,7 @@ TEST_CASE("solvers that play the schedule game find a plan at an order of their 
       const auto result = Solve(name, {game, nullptr}, limits);
       INFO(name << ": " << result.status());
       REQUIRE(result.ok());
-      REQUIRE(result->play.game == game);
+      REQUIRE(result->play->game == game);
       const auto made = Reordered(*program, result->order);
       REQUIRE(made.ok());
       REQUIRE(Validate(*made->program, game->hardware(), result->plan).ok());
@@ -159,7 +159,7 @@ TEST_CASE("greedy takes the best saving, and Drop where nothing is saved") {
   options.min_buffer_bytes = 0;
   const auto game = *Game::Create(b.Build(), TestHardware(8), options);
   const auto result = Solve("greedy", {game, nullptr}, {});
-  REQUIRE(result->play.actions == std::vector<uint8_t>{2, 0});
+  REQUIRE(result->play->actions == std::vector<uint8_t>{2, 0});
   REQUIRE(result->report.latency_ps == 23);
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("when its games have used up the limits, styles begins nothing else") 
     limits.seconds = seconds;
     const auto result = Solve("styles", {SmallGame(rng, 20), nullptr}, limits);
     REQUIRE(result.ok());
-    REQUIRE(!result->play.decided.empty());
+    REQUIRE(!result->play->decided.empty());
   }
 }
 

@@ -59,7 +59,7 @@ TEST_CASE("an order that hides a copy is found, with its plan") {
   const auto made = Reordered(*program, result->order);
   REQUIRE(made.ok());
   CHECK(made->program->fingerprint() == result->placed.plan.program_fingerprint);
-  CHECK(made->program->fingerprint() == result->placed.play.game->program().fingerprint());
+  CHECK(made->program->fingerprint() == result->game->program().fingerprint());
   CHECK(made->program->instruction(1).name == "works");
   CHECK(Validate(*made->program, hardware, result->placed.plan).ok());
   const auto report = Simulate(CostModel(made->program, hardware), result->placed.plan);

@@ -53,10 +53,10 @@ TEST_CASE("never worse than greedy, and the same for the same seed") {
     REQUIRE(found.ok());
     CHECK(found->report.latency_ps <= greedy->report.latency_ps);
     CHECK(found->plan == again->plan);
-    CHECK(found->play.actions == again->play.actions);
+    CHECK(found->play->actions == again->play->actions);
     CHECK(found->evaluations == again->evaluations);
     CHECK(found->found_by == "mcts");
-    CHECK(found->play.game->options().game() == kind);
+    CHECK(found->play->game->options().game() == kind);
   }
 }
 
@@ -88,16 +88,16 @@ TEST_CASE("a game comes with what its searches said") {
     const auto game = TinyGame(rng, 14, kind);
     const auto found = Solve("mcts", {game}, Evaluations(5000, 3));
     REQUIRE(found.ok());
-    const int actions = found->play.game->num_actions();
-    const size_t numbers = found->play.actions.size() * actions;
-    REQUIRE(found->play.search.visits.size() == numbers);
-    REQUIRE(found->play.search.values.size() == numbers);
-    const std::unique_ptr<Position> position = found->play.game->NewInitialPosition();
+    const int actions = found->play->game->num_actions();
+    const size_t numbers = found->play->actions.size() * actions;
+    REQUIRE(found->play->search.visits.size() == numbers);
+    REQUIRE(found->play->search.values.size() == numbers);
+    const std::unique_ptr<Position> position = found->play->game->NewInitialPosition();
     // Where the limits ended the last game, its later decisions were not searched.
     bool cut = false;
-    for (size_t d = 0; d < found->play.actions.size(); ++d) {
-      const int32_t* visits = &found->play.search.visits[d * actions];
-      const float* values = &found->play.search.values[d * actions];
+    for (size_t d = 0; d < found->play->actions.size(); ++d) {
+      const int32_t* visits = &found->play->search.visits[d * actions];
+      const float* values = &found->play->search.values[d * actions];
       int32_t all = 0;
       for (int a = 0; a < actions; ++a) {
         all += visits[a];
@@ -107,16 +107,16 @@ TEST_CASE("a game comes with what its searches said") {
       }
       if (cut) REQUIRE(all == 0);
       cut = all == 0;
-      const bool last = d + 1 == found->play.actions.size();
-      const auto saved = position->Apply(found->play.actions[d]);
-      if (!last || visits[found->play.actions[d]] == 0) continue;
+      const bool last = d + 1 == found->play->actions.size();
+      const auto saved = position->Apply(found->play->actions[d]);
+      if (!last || visits[found->play->actions[d]] == 0) continue;
       const double share = static_cast<double>(*saved) / static_cast<double>(game->all_main_ps());
-      CHECK(static_cast<double>(values[found->play.actions[d]]) == Approx(share).margin(1e-6));
+      CHECK(static_cast<double>(values[found->play->actions[d]]) == Approx(share).margin(1e-6));
     }
     whole += static_cast<int>(!cut);
-    CHECK(Solve("mcts", {game}, Evaluations(5000, 3))->play.search.visits ==
-          found->play.search.visits);
-    CHECK(Solve("greedy", {game}, Evaluations(1))->play.search.visits.empty());
+    CHECK(Solve("mcts", {game}, Evaluations(5000, 3))->play->search.visits ==
+          found->play->search.visits);
+    CHECK(Solve("greedy", {game}, Evaluations(1))->play->search.visits.empty());
   }
   CHECK(whole >= 15);
 }

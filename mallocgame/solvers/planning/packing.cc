@@ -5,7 +5,7 @@
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/search/starts.h"
-#include "mallocgame/solvers/pipeline.h"
+#include "mallocgame/solvers/anneal_result.h"
 #include "mallocgame/solvers/planning/planners.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/xla/heuristic.h"
@@ -16,7 +16,8 @@ namespace {
 constexpr double kPriorityShare = 0.1;  // of the limits, for the priority game's first games
 
 // The best of rent's plan, one like XLA's, and those of the priority game's first games.
-absl::StatusOr<SolveResult> PackingStart(const Game& game, const SolveLimits& limits) {
+absl::StatusOr<SolveResult> PackingStart(const Game& game, SolveLimits limits) {
+  limits.progress = nullptr;  // The caller tells of the best.
   Budget budget(limits);
   PlayRent(*TimeGameOf(game), budget);
   MG_ASSIGN_OR_RETURN(SolveResult start, JudgeBestGame(budget));
@@ -36,14 +37,14 @@ absl::StatusOr<SolveResult> PackingStart(const Game& game, const SolveLimits& li
 
 absl::StatusOr<SolveResult> SolvePacking(const SolveProblem& problem, const SolveLimits& limits) {
   const Game& game = *problem.game;
-  Pipeline pipeline(game, limits);
+  Budget budget(limits);
   MG_ASSIGN_OR_RETURN(SolveResult best, PackingStart(game, limits));
-  if (pipeline.budget().limited()) MG_RETURN_IF_ERROR(pipeline.Anneal(game, 1, best));
-  best.evaluations = 1 + pipeline.evaluations();
+  budget.Found(ValueOf(game.program(), CostOf(best)));
+  if (budget.limited()) MG_RETURN_IF_ERROR(AnnealResult(game, budget, best));
   best.status = SolveStatus::kStopped;
-  // What it was packed from is no longer what made it.
-  best.play = {};
-  best.curve.clear();
+  best.play.reset();  // The plan was packed from what it made.
+  budget.Count(1);
+  budget.Finish(best, ValueOf(game.program(), CostOf(best)));
   return best;
 }
 

@@ -1,31 +1,25 @@
 #include <utility>
 
 #include "mallocgame/base/error.h"
-#include "mallocgame/solvers/pipeline.h"
+#include "mallocgame/solvers/anneal_result.h"
+#include "mallocgame/solvers/budget.h"
 #include "mallocgame/solvers/planning/planners.h"
-#include "mallocgame/solvers/recorder.h"
 #include "mallocgame/solvers/styles/styles.h"
 
 namespace mallocgame {
 
 absl::StatusOr<SolveResult> SolveStyles(const SolveProblem& problem, const SolveLimits& limits) {
   const Game& game = *problem.game;
-  Pipeline pipeline(game, limits);
-  const Budget& budget = pipeline.budget();
-  Recorder recorder(limits);
+  Budget budget(limits);
   FoundPlan played =
-      PlayStyles(game, budget.deadline(), [&](int64_t latency_ps) { recorder.Found(latency_ps); });
+      PlayStyles(game, budget.deadline(), [&](int64_t latency_ps) { budget.Found(latency_ps); });
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(game, std::move(played.plan)));
-  result.play.decided = std::move(played.decided);
-  result.evaluations = played.evaluations;
-  pipeline.Count(played.evaluations);
-  if (budget.limited() && !budget.Exhausted()) {
-    MG_RETURN_IF_ERROR(pipeline.Anneal(game, 1, result));
-    recorder.Found(result.report.latency_ps);
+  result.play.emplace().decided = std::move(played.decided);
+  if (budget.limited()) {
+    MG_RETURN_IF_ERROR(AnnealResult(game, budget, result));
+    result.status = SolveStatus::kStopped;
   }
-  if (budget.limited()) result.status = SolveStatus::kStopped;
-  recorder.Count(pipeline.evaluations());
-  recorder.Finish(result);
+  budget.Finish(result, ValueOf(game.program(), CostOf(result)));
   return result;
 }
 

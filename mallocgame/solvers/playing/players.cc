@@ -1,31 +1,17 @@
 #include "mallocgame/solvers/playing/players.h"
 
-#include <memory>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/play_actions.h"
 #include "mallocgame/search/game_variants.h"
 #include "mallocgame/solvers/playing/rent.h"
 #include "mallocgame/solvers/styles/styles.h"
 
 namespace mallocgame {
 
-// The game and the simulator compute the latency each in its own way, so they check each other.
 absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget) {
-  const Play& play = budget.best_play();
-  const Game& game = *play.game;
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end, PlayActions(game, play.actions));
-  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*end->PlannedGame(), end->ToPlan()));
-  if (result.report.latency_ps != end->latency_ps()) {
-    return absl::InternalError(absl::StrCat(
-        "game and simulator disagree on a plan for '", game.program().name(),
-        "': ", end->latency_ps(), " ps and ", result.report.latency_ps, " ps; please report"));
-  }
-  result.order = end->InstructionOrder();
-  result.play = play;
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlay(budget.best_play()));
   budget.Finish(result);
   return result;
 }

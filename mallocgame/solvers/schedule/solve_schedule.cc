@@ -191,12 +191,14 @@ class ScheduleSolver {
     const Program& program = problem_.game->program();
     if (!units_.has_freedom()) {
       MG_ASSIGN_OR_RETURN(result_.placed, Place(problem_, limits_, 0));
+      result_.game = problem_.game;
       result_.has_freedom = false;
       return Finish(std::nullopt);
     }
     const MemoryLimit limit(program, options_.main_bytes);
     MG_RETURN_IF_ERROR(limit.Check(program));
     MG_ASSIGN_OR_RETURN(result_.placed, Place(problem_, Part(kOwnOrder), 0));
+    result_.game = problem_.game;
     result_.own_order_ps = result_.placed.report.latency_ps;
     MakeStarts(limit);
     MG_ASSIGN_OR_RETURN(const std::optional<ScheduledGame> best, AnnealOrders(limit));
@@ -222,15 +224,14 @@ class ScheduleSolver {
     };
     MG_ASSIGN_OR_RETURN(SolveResult result, Solve(options_.solver, problem, limits));
     recorder_.Count(result.evaluations);
-    if (result.play.game == nullptr) result.play.game = problem.game;
     return result;
   }
 
   // The program's own order, and those of list schedulers that need no more main memory than
   // allowed; those that are far from the best by their first game are left out.
   void MakeStarts(const MemoryLimit& limit) {
-    const FoundPlan followed = {.plan = result_.placed.plan,
-                                .decided = result_.placed.play.decided};
+    FoundPlan followed = {.plan = result_.placed.plan};
+    if (result_.placed.play) followed.decided = result_.placed.play->decided;
     // Only games with the options of the problem: the base of all orders is one game.
     const std::shared_ptr<const PriorityGame> shown = GameToSearch(*PriorityGameOf(*problem_.game));
     base_ = shown;
@@ -322,16 +323,15 @@ class ScheduleSolver {
       problem.game = problem_.game->Reordered(made.program, best->ticks(), made.access_of);
       Plan plan = best->ToPlan();
       MG_ASSIGN_OR_RETURN(SolveResult found, JudgePlan(*problem.game, std::move(plan)));
-      found.play.game = problem.game;
       found.found_by = "schedule";
-      Take(std::move(found), best->ticks());
+      Take(std::move(found), problem.game, best->ticks());
       SolveLimits last = Part(kLastOrder);
       if (limits_.seconds > 0) last.seconds = std::max(0.01, limits_.seconds - recorder_.seconds());
       if (limits_.cancel == nullptr || !*limits_.cancel) {
         absl::StatusOr<SolveResult> placed = Place(problem, last, 1);
         // FailedPrecondition: the solver needs XLA's plan, and there is none of this order.
         if (placed.ok())
-          Take(*std::move(placed), best->ticks());
+          Take(*std::move(placed), problem.game, best->ticks());
         else if (!absl::IsFailedPrecondition(placed.status()))
           failure = absl::StrCat(options_.solver, ": ", placed.status().message());
       }
@@ -342,12 +342,14 @@ class ScheduleSolver {
     return std::move(result_);
   }
 
-  void Take(SolveResult found, const std::vector<Tick>& order) {
+  void Take(SolveResult found, const std::shared_ptr<const Game>& game,
+            const std::vector<Tick>& order) {
     const Program& program = problem_.game->program();
     if (ValueWithPreloads(program, CostOf(found)) >=
         ValueWithPreloads(program, CostOf(result_.placed)))
       return;
     result_.placed = std::move(found);
+    result_.game = game;
     result_.order = order;
   }
 

@@ -3,6 +3,7 @@
 #define MALLOCGAME_SOLVERS_SCHEDULE_SOLVE_SCHEDULE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -22,8 +23,8 @@ struct ScheduleOptions {
 };
 
 struct ScheduleResult {
-  // Of the program with its instructions in `order`; `placed.play.game` is a game of it.
-  SolveResult placed;
+  SolveResult placed;                // of the program with its instructions in `order`
+  std::shared_ptr<const Game> game;  // of that program, in which `placed` was found
   // schedule/instruction_order.h. The program's own if no better one was found.
   std::vector<Tick> order;
   bool has_freedom = true;   // false: there is no other order, or nobody knows what depends on what

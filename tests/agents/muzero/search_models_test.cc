@@ -210,10 +210,9 @@ TEST_CASE(
     REQUIRE(chosen->num_actions() == game->num_actions());
     int64_t fastest = std::numeric_limits<int64_t>::max();
     for (const SolveResult& result : results) {
-      const Play& play = result.play;
-      const bool played = play.game != nullptr || !play.decided.empty();
-      if (played &&
-          (play.game == nullptr || play.game->options().game() == std::string("priority")))
+      const std::optional<Play>& play = result.play;
+      if (play &&
+          (play->game == nullptr || play->game->options().game() == std::string("priority")))
         fastest = std::min(fastest, result.report.latency_ps);
     }
     // The fastest was played in the chosen game, so it is demonstrated as it was played.
@@ -244,14 +243,14 @@ TEST_CASE(
       return found.found_by == "styles";
     });
     REQUIRE(styled != results.end());
-    const FoundPlan followed = {.plan = styled->plan, .decided = styled->play.decided};
+    const FoundPlan followed = {.plan = styled->plan, .decided = styled->play->decided};
     const auto starts = PriorityStarts(*PriorityGame::From(*game), &followed, Deadline());
     const auto best = std::find_if(starts.begin(), starts.end(),
                                    [](const GameStart& start) { return start.follows; });
     REQUIRE(AddPriorityStarts(*game, Deadline(), results).ok());
     const auto added = std::count_if(results.begin(), results.end(), [&](const SolveResult& found) {
-      return found.found_by == "styles" && found.play.game != nullptr &&
-             found.play.game->options() == best->game->options() &&
+      return found.found_by == "styles" && found.play && found.play->game != nullptr &&
+             found.play->game->options() == best->game->options() &&
              found.report.latency_ps == best->latency_ps;
     });
     REQUIRE(added == 1);
@@ -267,8 +266,7 @@ TEST_CASE("a priority game of other options is followed run by run, in its order
     const std::shared_ptr<const Game> other = GameShowing(*game, 1);
     const auto end = RandomGame(*other, rng);
     SolveResult result = *JudgePlan(*other, end->ToPlan());
-    result.play.game = other;
-    result.play.actions.assign(end->actions().begin(), end->actions().end());
+    result.play = Play{{end->actions().begin(), end->actions().end()}, other, {}, {}};
     // The game shows what the other one took, and three runs besides.
     const auto played = *Demonstrate(*game, {result});
     REQUIRE(played[0].latency_ps == end->latency_ps());

@@ -110,8 +110,8 @@ TEST_CASE("in the priority game plans are valid, games replay, and the best only
       least_ps = best->report.latency_ps;
       for (const auto& result : {best, game})
         REQUIRE(Validate(*problem.program, problem.hardware, result->plan).ok());
-      REQUIRE(game->play.game->options().game() == std::string("priority"));
-      const auto log = RecordGame(*game->play.game, game->play.actions, "muzero", seed);
+      REQUIRE(game->play->game->options().game() == std::string("priority"));
+      const auto log = RecordGame(*game->play->game, game->play->actions, "muzero", seed);
       REQUIRE(log.ok());
       REQUIRE(ReplayLog(*log, problem.program)->same);
       REQUIRE(log->plan == game->plan);
@@ -140,8 +140,8 @@ TEST_CASE(
         REQUIRE(Validate(*program, problem.hardware, result->plan).ok());
       }
       others += !std::is_sorted(game->order.begin(), game->order.end());
-      REQUIRE(game->play.game->options().game() == std::string("schedule"));
-      const auto log = RecordGame(*game->play.game, game->play.actions, "muzero", seed);
+      REQUIRE(game->play->game->options().game() == std::string("schedule"));
+      const auto log = RecordGame(*game->play->game, game->play->actions, "muzero", seed);
       REQUIRE(log.ok());
       REQUIRE(ReplayLog(*log, problem.program)->same);
       REQUIRE(log->plan == game->plan);
@@ -199,8 +199,8 @@ TEST_CASE("a checkpoint of the priority game says so, and comes back with its ga
   const auto loaded = Trainer::Load(problems, saved, 1);
   REQUIRE(loaded.ok());
   REQUIRE((*loaded)->config().game == "priority");
-  REQUIRE((*loaded)->BestGame(0)->play.game->options() ==
-          trainer->BestGame(0)->play.game->options());
+  REQUIRE((*loaded)->BestGame(0)->play->game->options() ==
+          trainer->BestGame(0)->play->game->options());
   training::CheckDamagedCheckpoints<Checkpoint>(saved, LoaderOf(problems));
   training::CheckEditedContents<Checkpoint>(saved, 300, LoaderOf(problems), StepOrSay);
   // Networks that learned from other observations would take these for something else.
@@ -427,7 +427,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
       for (size_t a = 0; a < advice->policy.size(); ++a) {
         if (!position->legal_actions().Has(static_cast<int>(a))) REQUIRE(advice->policy[a] == 0);
       }
-      REQUIRE(advice->action == played->play.actions[i]);
+      REQUIRE(advice->action == played->play->actions[i]);
       REQUIRE(position->Apply(advice->action).ok());
     }
     REQUIRE(absl::IsFailedPrecondition((*agent)->Act(*position, nullptr).status()));
@@ -444,8 +444,8 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
   if (turned.ok()) {
     const auto own = (*agent)->Play(*Game::Create(problem.program, problem.hardware, *own_options),
                                     (*agent)->config(), nullptr);
-    REQUIRE(turned->play.actions == own->play.actions);
-    REQUIRE(turned->play.game->num_actions() == own->play.game->num_actions());
+    REQUIRE(turned->play->actions == own->play->actions);
+    REQUIRE(turned->play->game->num_actions() == own->play->game->num_actions());
   } else {
     REQUIRE(absl::IsInvalidArgument(turned.status()));
   }

@@ -65,7 +65,7 @@ inline Task TaskFor(const TrainingProblem& problem, const Config& config) {
   const auto game = GameFor(problem, config);
   const auto greedy = Solve("greedy", {game}, {});
   REQUIRE(greedy.ok());
-  auto task = Task::Create(game, config, greedy->play.actions);
+  auto task = Task::Create(game, config, greedy->play->actions);
   REQUIRE(task.ok());
   return *std::move(task);
 }
