@@ -10,6 +10,8 @@
 #include "agents/muzero/game_parts.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/search/anneal.h"
+#include "mallocgame/search/neighbourhood.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -80,6 +82,47 @@ Changes DrawChanges(const std::vector<Proposal>& proposals, Rng& rng) {
   return changes;
 }
 
+// The neighbourhood of variations: half of the moves are those that annealing tries, and the others
+// change the game as the proposals have it.
+class Variations final : public Neighbourhood {
+ public:
+  Variations(Varying& game, const std::vector<Proposal>& proposals)
+      : game_(game), proposals_(proposals) {}
+
+  bool empty() const override { return false; }
+  bool Propose(Rng& rng) override {
+    changes_.reset();
+    from_.reset();
+    if (rng.Below(2) == 0) from_ = game_.Move(rng);
+    if (!from_) {
+      changes_ = DrawChanges(proposals_, rng);
+      from_ = game_.Change(*changes_, rng);
+    }
+    before_ps_ = game_.latency_ps();
+    return from_.has_value();
+  }
+  bool Try(int64_t most) override { return game_.Try(most); }
+  void Accept() override { game_.Accept(); }
+  void Reject() override { game_.Reject(); }
+  int64_t latency_ps() const override { return game_.latency_ps(); }
+
+  // Of the last move: the decision at which its trial left the accepted game, nothing if there was
+  // no trial; that game's latency; and the change, if it was a single one.
+  const std::optional<int32_t>& from() const { return from_; }
+  int64_t before_ps() const { return before_ps_; }
+  const Proposal* single_change() const {
+    const bool single = changes_ && changes_->proposals.size() == 1 && !changes_->whole_buffer;
+    return single ? &changes_->proposals[0] : nullptr;
+  }
+
+ private:
+  Varying& game_;
+  const std::vector<Proposal>& proposals_;
+  std::optional<Changes> changes_;
+  std::optional<int32_t> from_;
+  int64_t before_ps_ = 0;
+};
+
 // What single changes of the game to be varied cost.
 class Lessons {
  public:
@@ -134,39 +177,35 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t de
   if (proposals.empty()) return varied;
   Varying& game = *varying;
   decisions /= task.game().options().decision_cost();
-  const double first = kColdest * std::pow(kHottest / kColdest, rng.Uniform());
-  double temperature = first;
+  Variations variations(game, proposals);
   std::vector<uint8_t> best_actions;
-  int64_t best_ps = PositionAfter(task.game(), start.actions)->latency_ps();
+  int64_t best_ps = PositionAfter(task.game(), start.actions)->latency_ps(), played = 0;
   Lessons lessons(task, start);
-  for (int64_t played = 0, tries = 0; played < decisions; ++tries) {
-    if (tries % kTriesBetweenCoolings == 0) {
-      temperature =
-          first * std::pow(kFall, static_cast<double>(played) / static_cast<double>(decisions));
-    }
-    std::optional<Changes> changes;
-    std::optional<int32_t> from;
-    if (rng.Below(2) == 0) from = game.Move(rng);
-    if (!from) {
-      changes = DrawChanges(proposals, rng);
-      from = game.Change(*changes, rng);
-    }
-    if (!from) {
-      ++played;
-      continue;
-    }
-    const int64_t before_ps = game.latency_ps();
-    const bool accepted = game.Play(temperature, rng);
-    if (changes && changes->proposals.size() == 1 && !changes->whole_buffer) {
-      lessons.Note(changes->proposals[0],
-                   static_cast<double>(game.end().latency_ps() - before_ps) / task.unit_ps());
+  const auto scale = static_cast<double>(std::max<int64_t>(1, game.latency_ps()));
+  const double first =
+      kColdest * std::pow(kHottest / kColdest, rng.Uniform()) * task.unit_ps() / scale;
+  AnnealOptions options;
+  options.cooling = {first, first * kFall};
+  options.trials_per_look = kTriesBetweenCoolings;
+  options.used = [&](int64_t) {
+    return decisions > 0 ? static_cast<double>(played) / static_cast<double>(decisions) : 1;
+  };
+  options.tried = [&](bool accepted) {
+    if (!variations.from()) return ++played < decisions;
+    const Position& end = game.end();
+    if (const Proposal* const change = variations.single_change(); change != nullptr) {
+      const int64_t cost_ps = end.latency_ps() - variations.before_ps();
+      lessons.Note(*change, static_cast<double>(cost_ps) / task.unit_ps());
     }
     ++varied.games;
-    played += game.end().num_decisions() - *from;
-    if (!accepted || game.end().latency_ps() >= best_ps) continue;
-    best_ps = game.end().latency_ps();
-    best_actions.assign(game.end().actions().begin(), game.end().actions().end());
-  }
+    played += end.num_decisions() - *variations.from();
+    if (accepted && end.latency_ps() < best_ps) {
+      best_ps = end.latency_ps();
+      best_actions.assign(end.actions().begin(), end.actions().end());
+    }
+    return played < decisions;
+  };
+  Anneal(variations, options, rng);
   varied.taught = lessons.Take();
   if (best_actions.empty()) return varied;
   varied.better = GameOf(task, start.task, *PositionAfter(task.game(), best_actions), 0, true);

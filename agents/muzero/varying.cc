@@ -6,7 +6,6 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "mallocgame/game/schedule/schedule_state.h"
-#include "mallocgame/search/anneal.h"
 #include "mallocgame/search/game_search.h"
 #include "mallocgame/tree/rollout_policy.h"
 #include "mallocgame/tree/schedule_policy.h"
@@ -53,19 +52,11 @@ class VaryingPlacement final : public Varying {
 
   std::optional<int32_t> Move(Rng& rng) override { return search_.Move(rng); }
 
-  bool Play(double temperature, Rng& rng) override {
-    const double worse = AcceptedLoss(temperature, rng) * task_.unit_ps();
-    const bool accepted = search_.Try(search_.latency_ps() + static_cast<int64_t>(worse));
-    if (accepted) {
-      search_.Accept();
-    } else {
-      search_.Reject();
-    }
-    return accepted;
-  }
-
-  const Position& end() const override { return search_.position(); }
+  bool Try(int64_t most) override { return search_.Try(most); }
+  void Accept() override { search_.Accept(); }
+  void Reject() override { search_.Reject(); }
   int64_t latency_ps() const override { return search_.latency_ps(); }
+  const Position& end() const override { return search_.position(); }
 
  private:
   static Intent IntentFor(const Game& game, const Start& start) {
@@ -149,19 +140,19 @@ class VaryingSchedule final : public Varying {
     return 0;
   }
 
-  bool Play(double temperature, Rng& rng) override {
+  bool Try(int64_t most) override {
     end_ = task_.game().NewInitialPosition();
     trial_.PlayOn(*end_);
-    const double worse = AcceptedLoss(temperature, rng) * task_.unit_ps();
-    if (end_->latency_ps() > latency_ps_ + static_cast<int64_t>(worse)) return false;
+    return end_->latency_ps() <= most;
+  }
+  void Accept() override {
     accepted_ = trial_;
     accepted_.Adopt(end_->actions());
     latency_ps_ = end_->latency_ps();
-    return true;
   }
-
-  const Position& end() const override { return *end_; }
+  void Reject() override {}
   int64_t latency_ps() const override { return latency_ps_; }
+  const Position& end() const override { return *end_; }
 
  private:
   // What a decision of the game to be varied was about.

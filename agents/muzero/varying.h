@@ -36,7 +36,8 @@ struct Changes {
   bool whole_buffer = false;
 };
 
-// Begins as the game to be varied; proposals go on naming that game's decisions.
+// Begins as the game to be varied; proposals go on naming that game's decisions. Try, Accept,
+// Reject and latency_ps are as of a Neighbourhood (search/neighbourhood.h).
 class Varying {
  public:
   virtual ~Varying() = default;
@@ -46,11 +47,12 @@ class Varying {
   virtual std::optional<int32_t> Change(const Changes& changes, Rng& rng) = 0;
   // The same for a move of the kind that annealing tries.
   virtual std::optional<int32_t> Move(Rng& rng) = 0;
-  // Plays the trial and returns whether annealing accepts it. `temperature` is in units.
-  virtual bool Play(double temperature, Rng& rng) = 0;
+  virtual bool Try(int64_t most) = 0;
+  virtual void Accept() = 0;
+  virtual void Reject() = 0;
+  virtual int64_t latency_ps() const = 0;
   // Where the trial ended. An accepted one has played its game to the end.
   virtual const Position& end() const = 0;
-  virtual int64_t latency_ps() const = 0;  // of the accepted game
 };
 
 // Of a game of placement, and of a schedule game. Both begin with `start`.

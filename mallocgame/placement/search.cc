@@ -142,11 +142,12 @@ class MapNeighbourhood final : public Neighbourhood {
         latency_ps_(evaluator.Evaluate(map_).front().latency_ps) {}
 
   bool empty() const override { return map_.empty(); }
-  void Propose(Rng& rng) override {
+  bool Propose(Rng& rng) override {
     next_ = map_;
     for (uint32_t changes = 1 + rng.Below(3); changes > 0; --changes)
       rng.Pick(next_) = static_cast<uint8_t>(rng.Below(evaluator_.problem().levels()));
     next_ = *evaluator_.problem().Rectify(next_);
+    return true;
   }
   bool Try(int64_t most) override {
     next_ps_ = evaluator_.Evaluate(next_).front().latency_ps;

@@ -13,14 +13,16 @@ void Anneal(Neighbourhood& search, const AnnealOptions& options, Rng& rng) {
       if (used >= 1) return;
       temperature = options.cooling.At(scale, used);
     }
-    search.Propose(rng);
-    // What is accepted, drawn before: a trial beyond it need not be worked out to its end.
-    const double loss = AcceptedLoss(temperature, rng);
-    const bool accepted = search.Try(search.latency_ps() + static_cast<int64_t>(loss));
-    if (accepted) {
-      search.Accept();
-    } else {
-      search.Reject();
+    bool accepted = false;
+    if (search.Propose(rng)) {
+      // What is accepted, drawn before: a trial beyond it need not be worked out to its end.
+      const double loss = AcceptedLoss(temperature, rng);
+      accepted = search.Try(search.latency_ps() + static_cast<int64_t>(loss));
+      if (accepted) {
+        search.Accept();
+      } else {
+        search.Reject();
+      }
     }
     const bool last = options.tried && !options.tried(accepted);
     if (search.latency_ps() < best_ps) {

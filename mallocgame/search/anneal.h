@@ -36,8 +36,8 @@ struct AnnealOptions {
   // at 1 it ends. Asked once in so many trials.
   std::function<double(int64_t trials)> used;
   int64_t trials_per_look = 16;
-  // Told of each trial, and of each accepted one that is the best so far; may be empty. If `tried`
-  // returns false that was the last trial.
+  // Told of each move, and of each accepted one that is the best so far; may be empty. If `tried`
+  // returns false that was the last one.
   std::function<bool(bool accepted)> tried = {};
   std::function<void()> better = {};
 };

@@ -46,7 +46,10 @@ class GameSearch final : public Neighbourhood {
   int32_t Move(Rng& rng) { return moves_->Propose(rng); }
 
   bool empty() const override { return decisions() == 0; }
-  void Propose(Rng& rng) override { Move(rng); }
+  bool Propose(Rng& rng) override {
+    Move(rng);
+    return true;
+  }
   // Plays the trial to its end. A trial whose stalls are sure to be too long
   // before its last decision, by what that decision is estimated to save, is not played to its end.
   bool Try(int64_t most) override;

@@ -15,8 +15,8 @@ class Neighbourhood {
 
   // Whether there is nothing to move.
   virtual bool empty() const = 0;
-  // Sets up a trial by a random move.
-  virtual void Propose(Rng& rng) = 0;
+  // Sets up a trial by a random move. False: there is no trial.
+  virtual bool Propose(Rng& rng) = 0;
   // Works out the trial and says whether its latency is at most `most`. If it is, Accept makes it
   // the accepted solution; Reject forgets any trial. One of them ends each trial.
   virtual bool Try(int64_t most) = 0;

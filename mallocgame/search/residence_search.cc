@@ -436,11 +436,15 @@ bool ResidenceSearch::Move(int32_t decision, Rng& rng) {
   return Relocate(r, rng);
 }
 
-void ResidenceSearch::Propose(Rng& rng) {
+bool ResidenceSearch::Propose(Rng& rng) {
   const int32_t decision = AnyDecision(rng);
-  if (!Move(decision, rng)) return Reject();
-  if (rng.Below(4) == 0) Move(Near(decision, rng), rng);
-  if (rng.Below(2) == 0) Fill(rng);
+  if (Move(decision, rng)) {
+    if (rng.Below(4) == 0) Move(Near(decision, rng), rng);
+    if (rng.Below(2) == 0) Fill(rng);
+  } else {
+    Reject();  // The trial is the accepted solution.
+  }
+  return true;
 }
 
 }  // namespace mallocgame

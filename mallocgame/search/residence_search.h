@@ -41,7 +41,7 @@ class ResidenceSearch final : public Neighbourhood {
   ResidenceSearch(const Game& game, const Plan& plan);
 
   bool empty() const override { return large_.empty(); }
-  void Propose(Rng& rng) override;
+  bool Propose(Rng& rng) override;
   bool Try(int64_t most) override;
   void Accept() override;
   void Reject() override;

@@ -15,7 +15,10 @@ class Integers final : public Neighbourhood {
   Integers(int64_t start, int64_t least) : at_(start), least_(least) {}
 
   bool empty() const override { return false; }
-  void Propose(Rng& rng) override { trial_ = at_ + (rng.Below(2) == 0 ? 1 : -1); }
+  bool Propose(Rng& rng) override {
+    trial_ = at_ + (rng.Below(2) == 0 ? 1 : -1);
+    return true;
+  }
   bool Try(int64_t most) override { return least_ <= trial_ && trial_ <= most; }
   void Accept() override { at_ = trial_; }
   void Reject() override {}

@@ -112,19 +112,21 @@ class OrderNeighbourhood final : public Neighbourhood {
   int64_t evaluations() const { return evaluations_; }
 
   bool empty() const override { return false; }
-  void Propose(Rng& rng) override {
+  bool Propose(Rng& rng) override {
     rng_ = &rng;
     changes_order_ = ++proposed_ % (kPlacementsPerOrder + 1) == 0;
     if (!changes_order_) {
       now_->ProposePlacement(rng);
-      return;
+      return true;
     }
     UnitOrder order = now_->order();
     bool moved = moves_.Propose(now_->place(), order, rng);
     if (rng.Uniform() < kTwoMoves) moved |= moves_.Propose(now_->place(), order, rng);
-    if (!moved) return;
-    ++orders_;
-    next_ = std::make_unique<ScheduledGame>(units_, base_, std::move(order), now_->Decided());
+    if (moved) {
+      ++orders_;
+      next_ = std::make_unique<ScheduledGame>(units_, base_, std::move(order), now_->Decided());
+    }
+    return true;
   }
   bool Try(int64_t most) override {
     if (!changes_order_) return now_->TryPlacement(most);
