@@ -9,8 +9,6 @@ namespace mallocgame::training {
 void UseOneTorchThread();
 // Whether Torch finds a GPU that it can work on.
 bool HasCuda();
-// The version of Torch that this was built with, such as "2.13.0".
-const char* TorchVersion();
 
 }  // namespace mallocgame::training
 

@@ -18,7 +18,6 @@
 #include "agents/muzero/task.h"
 #include "agents/muzero/trainer.h"
 #include "agents/training/stopwatch.h"
-#include "agents/training/torch_runtime.h"
 #include "bindings/pybind/agents.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/interruptibly.h"
@@ -351,9 +350,6 @@ void BindMuZero(py::module_& module) {
       "muzero_count_of_decision",
       [](const std::shared_ptr<GameHandle>& one) { return one->game->options().decision_cost(); },
       py::arg("game"), "As how many a decision of this game counts where decisions are limited.");
-  module.def(
-      "torch_version", [] { return std::string(training::TorchVersion()); },
-      "The version of Torch that this was built with.");
 }
 
 }  // namespace mallocgame::python

@@ -98,9 +98,6 @@ void BindPjrt(py::module_& module) {
       .def_property_readonly(
           "api_version", [](const PjrtCompilerHandle& self) { return self.plugin->api_version(); },
           "The version of the PJRT C API, such as '0.90'.")
-      .def_property_readonly(
-          "has_phases", [](const PjrtCompilerHandle& self) { return self.plugin->HasPhases(); },
-          "Whether it can run phases of a compile one by one.")
       .def("compile", &Compile, py::arg("format"), py::arg("program"), py::arg("options"),
            "Returns the serialized executable.\n\nformat: 'mlir', of StableHLO as a portable "
            "artifact, or 'hlo', of a HloModuleProto. options: those of compile_options().")

@@ -2,7 +2,6 @@
 #ifndef MALLOCGAME_BASE_DEADLINE_H_
 #define MALLOCGAME_BASE_DEADLINE_H_
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -35,12 +34,6 @@ class Deadline {
   // Whoever has a deadline says so behind each game or plan that it has evaluated.
   void Played() const {
     if (games_ != nullptr) ++games_->played;
-  }
-  // Passes with this one, or `seconds` from now if that is sooner; <= 0: with this one.
-  Deadline Sooner(double seconds) const {
-    Deadline sooner = *this;
-    if (seconds > 0) sooner.limit_ = std::min(limit_, this->seconds() + seconds);
-    return sooner;
   }
   // Passes with this one, or when `share` of the time that it has left is over.
   Deadline Share(double share) const {

@@ -276,6 +276,4 @@ class Builder {
 
 PlacementGraph MakePlacementGraph(const Program& program) { return Builder(program).Build(); }
 
-absl::Span<const Feature> PlacementFeatures() { return kFeatures; }
-
 }  // namespace mallocgame

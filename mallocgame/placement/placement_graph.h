@@ -49,7 +49,7 @@ struct PlacementGraph {
   // `from`; both are whole lives and an instruction that reads `from` writes `to`; or they meet in
   // time and `from` is one of the whole lives next in importance above `to`.
   std::vector<int32_t> from, to;
-  absl::Span<const Feature> columns;      // PlacementFeatures(), or kRunFeatures (run_graph.h)
+  absl::Span<const Feature> columns;      // of a node; of runs: kRunFeatures (run_graph.h)
   std::vector<float> features;            // [nodes, columns.size()], row-major
   std::vector<PlacedTransfer> transfers;  // by node, then by tensor; distinct
   std::vector<int64_t> unplaced_bytes;    // [nodes]: bytes that one run moves of other arrays
@@ -66,14 +66,12 @@ struct PlacementGraph {
   bool of_runs() const { return !parent.empty(); }
 };
 
+// The instructions of a program. The columns are like those recalled of EGRL
+// (docs/related-work.md), as far as a Program knows them: each is 0 or 1, or log(1 + x) / 4 of a
+// number x, so that one network can read all programs.
 PlacementGraph MakePlacementGraph(const Program& program);
 // The runs of a priority game.
 PlacementGraph MakePlacementGraph(const PriorityTables& tables);
-
-// The columns of an instruction's features: like those recalled of EGRL (docs/related-work.md), as
-// far as a Program knows them. A column is 0 or 1, or log(1 + x) / 4 of a number x, so that one
-// network can read all programs.
-absl::Span<const Feature> PlacementFeatures();
 
 }  // namespace mallocgame
 

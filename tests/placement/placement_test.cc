@@ -388,7 +388,7 @@ TEST_CASE("features are flags, or logarithms that are the same in every program"
   builder.Add({.name = "convolution_add_fusion.3", .reads = {w}, .writes = {x}, .flops = 5000});
   builder.Add({.name = "move", .reads = {x}, .writes = {y}, .plain_copy = true});
   const auto problem = MakeProblem(builder.Build(), ThreeLevels(100, 100));
-  const auto features = PlacementFeatures();
+  const auto features = problem->graph().columns;
   const auto value = [&](size_t node, absl::string_view name) {
     for (size_t column = 0; column < features.size(); ++column) {
       if (features[column].name == name)

@@ -71,8 +71,6 @@ struct Played {
 
 }  // namespace
 
-absl::Span<const PriorityRule> PriorityRules() { return kRules; }
-
 FoundPlan PlayStyles(const Game& game, const Deadline& deadline,
                      const std::function<void(int64_t latency_ps)>& better) {
   const RuleGame ruled(game);

@@ -6,18 +6,15 @@
 #include <cstdint>
 #include <functional>
 
-#include "absl/types/span.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/solvers/styles/rule_game.h"
 
 namespace mallocgame {
 
-// The rules that the library has, the one that wins most first.
-absl::Span<const PriorityRule> PriorityRules();
-
-// The best of the games by all of PriorityRules(); of fewer, but one at least, if `deadline`
-// passes. `better`, unless it is empty, is told the latency of each that is the best so far.
+// The best of the games by all rules that the library has, and of those that are packed anew. Of
+// fewer, but one at least, if `deadline` passes. `better`, unless it is empty, is told the latency
+// of each that is the best so far.
 FoundPlan PlayStyles(const Game& game, const Deadline& deadline,
                      const std::function<void(int64_t latency_ps)>& better = {});
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include "agents/muzero/value_scale.h"
 #include "mallocgame/game/priority/priority_state.h"
@@ -13,21 +12,6 @@
 
 namespace mallocgame::muzero {
 namespace {
-
-TEST_CASE("returns squeeze and come back") {
-  for (float x : {0.0F, 0.001F, -0.37F, 5.0F, -80.0F, 900.0F}) {
-    REQUIRE(Unsqueeze(Squeeze(x)) == Approx(x).margin(1e-4));
-    float bins[kBins] = {};
-    WriteTwoHot(x, absl::MakeSpan(bins));
-    REQUIRE(std::accumulate(bins, bins + kBins, 0.0F) == Approx(1.0F));
-    double mean = 0;
-    for (int i = 0; i < kBins; ++i) mean += bins[i] * static_cast<float>(i - kMiddle) * kBinStep;
-    REQUIRE(mean == Approx(Squeeze(x)).margin(1e-4));
-  }
-  float bins[kBins] = {};
-  WriteTwoHot(1e6F, absl::MakeSpan(bins));
-  REQUIRE(bins[kBins - 1] == 1.0F);  // beyond the support: its end
-}
 
 // A game with the leads 0, 2, -1, 3 before its four steps and 5 at the end. Steps 1 and 3 were
 // searched.
