@@ -27,7 +27,7 @@ from mallocgame._core import (
     write_plan,
 )
 from mallocgame.errors import InvalidInputError, MallocGameError
-from mallocgame.xla.captures import ALL_MAIN, Capture
+from mallocgame.xla.captures import ALL_MAIN, Capture, capture_module
 from mallocgame.xla.claims import Calibrated, Order, calibrated_of, claimed_part, cost_ps
 from mallocgame.xla.compiler import Compiler
 from mallocgame.xla.compiler_errors import CompilerEndedError, CompilerError, CompilerRefusedError
@@ -41,6 +41,20 @@ from mallocgame.xla.prices import Placement, placement_of, prices_of
 _VMEM = 1  # the memory space that fusions reserve parts of
 _ALIGNMENT = 4096  # bytes
 _CHIP_BYTES = "the fast memory of the chip"  # an answer that is kept
+# What asks for it: a program of which a result is in fast memory.
+_SMALL = """
+module @small attributes {{mhlo.num_partitions = {devices} : i32, mhlo.num_replicas = 1 : i32}} {{
+  func.func public @main(%x: tensor<512x512xf32>, %w: tensor<512x512xf32>)
+      -> tensor<512x512xf32> {{
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+        : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+    %1 = stablehlo.tanh %0 : tensor<512x512xf32>
+    %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0]
+        : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+    return %2 : tensor<512x512xf32>
+  }}
+}}
+"""
 # Instructions take more for themselves in some other placements than in XLA's: plans of two whole
 # models were too high by so much at most.
 _MARGIN = 5 << 18
@@ -308,13 +322,17 @@ class Emitter:
     def _chip_bytes(self) -> int:
         """Returns the fast memory of the chip, as a refusal says it; 0: none does.
 
-        The first program of a chip asks for all of them: of a large one that takes seconds.
+        A small program asks for all of the chip's, because of a whole model the question takes a
+        minute.
         """
         compiler = self._crew.first.compiler
         kept = compiler.kept_phase(_CHIP_BYTES, [])
         if kept is not None:
             return int(kept[0])
-        refused = self._refusal_at(1 << 40)
+        module = _SMALL.format(devices=compiler.target.devices)
+        small = capture_module(module, compiler.target, "small", compiler)
+        with Emitter(small, compiler, jobs=1) as emitter:
+            refused = emitter._refusal_at(1 << 40)
         if refused is None:
             return 0
         compiler.keep_phase(_CHIP_BYTES, [], [str(refused.limit_bytes).encode()])

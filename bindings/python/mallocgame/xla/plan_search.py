@@ -22,7 +22,8 @@ from mallocgame.xla.phases import Stages
 BOTH, COMPILER = ACCEPT = ("both", "compiler")  # prices at which a plan has to be faster
 
 _SOLVER = "portfolio"
-_FIRST_SECONDS, _MOST_SECONDS = 1.0, 20.0  # for one plan
+# For one plan. A search of a whole model has only begun after a second, and its look takes longer.
+_FIRST_SECONDS, _FIRST_ACCESSES, _MOST_SECONDS = 1.0, 4000, 20.0
 _EXPLORING = 0.3  # of the time, for prices of single instructions, at most
 _SHARE = 0.25  # of the time that is left, for one plan
 _LEAST_SECONDS = 0.2  # A solver that has less finds nothing.
@@ -74,12 +75,14 @@ class PlanSearch:
         left = max(0.0, explored - time.monotonic())
         self._stages.begin("a first plan, then prices of other placements", f"about {left:.0f} s")
         # What it needs tells more than any other price, and it may be better already.
-        self._rounds(_FIRST_SECONDS, until)
+        accesses = len(self._emitter.capture.program.accesses)
+        seconds = min(_MOST_SECONDS, max(_FIRST_SECONDS, accesses / _FIRST_ACCESSES))
+        self._rounds(seconds, until)
         priced = self._emitter.explore(explored)
         self._tell(f"{priced} placements of single instructions priced")
         left = max(0.0, until - time.monotonic())
         self._stages.begin("plans", f"at most {left:.0f} s")
-        seconds, fruitless = _FIRST_SECONDS, 0
+        fruitless = 0
         while fruitless < _PATIENCE:
             before = self._best
             was_right = self._rounds(seconds, until)
