@@ -29,36 +29,21 @@ constexpr int kVariedBetweenLooks = 400'000;  // varied decisions
 // The share of a solver's time that choosing a priority game may take.
 constexpr double kChoosingShare = 0.1;
 
-// One call of Solve: its recorder, and the best result so far.
-class Solving {
- public:
-  explicit Solving(const SolveLimits& limits) : recorder_(limits) {}
+// One call of Solve.
+struct Solving {
+  explicit Solving(const SolveLimits& limits) : recorder(limits) {}
 
-  const Deadline& deadline() const { return recorder_.deadline(); }
-  bool Interrupted() const { return deadline().Passed(); }
-  bool Exhausted() const {
-    const int64_t limit = recorder_.limits().evaluations;
-    return Interrupted() || (limit > 0 && recorder_.evaluations() >= limit);
-  }
-  // The number of games that are left, or 0 for no limit.
+  // The number of games that are left; 0 for no limit.
   int64_t games_left() const {
-    const int64_t limit = recorder_.limits().evaluations;
-    return limit <= 0 ? 0 : std::max<int64_t>(1, limit - recorder_.evaluations());
+    const int64_t limit = recorder.limits().evaluations;
+    return limit <= 0 ? 0 : std::max<int64_t>(1, limit - recorder.evaluations());
   }
-  void Count(int64_t games) { recorder_.Count(games); }
   void Offer(SolveResult result) {
-    if (recorder_.Found(result.report.latency_ps, "muzero")) best_ = std::move(result);
-  }
-  SolveResult Take() {
-    best_.status = SolveStatus::kStopped;
-    best_.found_by = "muzero";
-    recorder_.Finish(best_);
-    return std::move(best_);
+    if (recorder.Found(result.report.latency_ps, "muzero")) best = std::move(result);
   }
 
- private:
-  Recorder recorder_;
-  SolveResult best_;
+  Recorder recorder;
+  SolveResult best = {};
 };
 
 class MuZeroAgent final : public Agent {
@@ -88,7 +73,8 @@ class MuZeroAgent final : public Agent {
     training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(
         std::vector<SolveResult> results,
-        AskInAllGames(own, limits.seed, solving.deadline().Share(kChoosingShare), limits.cancel));
+        AskInAllGames(own, limits.seed, solving.recorder.deadline().Share(kChoosingShare),
+                      limits.cancel));
     const std::shared_ptr<const Game> game = MostPromising(own, results);
     MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations,
                         Demonstrate(*game, std::move(results)));
@@ -108,10 +94,14 @@ class MuZeroAgent final : public Agent {
     }
     MG_ASSIGN_OR_RETURN(
         Task task, Task::Create(game, config_, BaselineAmong(demonstrations, config_).actions));
-    solving.Count(planner.result.evaluations);
+    solving.recorder.Count(planner.result.evaluations);
     solving.Offer(std::move(planner.result));
     MG_RETURN_IF_ERROR(PlayOn(task, demonstrations, limits.seed, solving));
-    return solving.Take();
+    SolveResult& best = solving.best;
+    best.status = SolveStatus::kStopped;
+    best.found_by = "muzero";
+    solving.recorder.Finish(best);
+    return std::move(best);
   }
 
   absl::StatusOr<std::shared_ptr<const Game>> GameToPlay(
@@ -290,19 +280,21 @@ class MuZeroAgent final : public Agent {
       MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
                           PlayActions(task.game(), demonstration.actions));
       replay.Offer(GameOf(task, 0, *end, 0, false));
-      solving.Count(1);
+      solving.recorder.Count(1);
     }
     if (replay.best(0).front().steps.empty()) return absl::OkStatus();  // nothing is to be decided
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
     const Config config = ConfigFor(task, solving.games_left());
     MG_ASSIGN_OR_RETURN(const auto group, SelfPlay::Create(config, {&task, 1}));
-    for (uint64_t i = 0; !solving.Exhausted(); ++i) {
+    const auto interrupted = [&] { return solving.recorder.deadline().Passed(); };
+    const int64_t limit = solving.recorder.limits().evaluations;
+    for (uint64_t i = 0; !interrupted(); ++i) {
+      if (limit > 0 && solving.recorder.evaluations() >= limit) break;
       absl::StatusOr<Harvest> result =
-          group->Run(*network, Assign(config, replay, MixSeeds(seed, i), 0),
-                     [&] { return solving.Interrupted(); });
+          group->Run(*network, Assign(config, replay, MixSeeds(seed, i), 0), interrupted);
       if (absl::IsCancelled(result.status())) break;
       MG_RETURN_IF_ERROR(result.status());
-      solving.Count(result->varied + static_cast<int64_t>(result->games.size()));
+      solving.recorder.Count(result->varied + static_cast<int64_t>(result->games.size()));
       for (auto* games : {&result->rollouts, &result->variations, &result->games}) {
         for (const PlayedGame& game : *games)
           MG_RETURN_IF_ERROR(Offer(task, game, replay, solving));

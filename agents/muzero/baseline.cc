@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 #include <utility>
 #include <vector>
 
-#include "agents/muzero/schedule_baseline.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/priority/priority_tables.h"
 #include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/game/time/state.h"
+#include "mallocgame/search/intent.h"
+#include "mallocgame/tree/schedule_policy.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -131,22 +136,50 @@ class PriorityBaseline final : public Baseline {
   std::vector<int64_t> saved_by_run_;
 };
 
-class AnyOrderBaseline final : public Baseline {
+constexpr size_t kRememberedOrders = 32;  // of all threads
+
+// Calls visit(access of the program in its own order) for the accesses of a run.
+template <class Function>
+void VisitAccesses(const OrderedGame& ordered, int32_t index, const Function& visit) {
+  const PriorityTables& tables = ordered.game->priority_tables();
+  const Run& run = tables.runs[index];
+  for (int32_t i = run.first; i <= run.last; ++i)
+    visit(ordered.own_access[tables.arrangement.decision(run.buffer, i).access.index()]);
+}
+
+// At other orders of instructions than its own too.
+class ScheduleBaseline final : public Baseline {
  public:
-  explicit AnyOrderBaseline(const ScheduleState& end) : schedule_(end) {}
+  explicit ScheduleBaseline(const ScheduleState& end)
+      : policy_(end.game()), saved_by_access_(end.game().program().accesses().size()) {
+    policy_.Adopt(end.actions());
+    const OrderedGame& ordered = end.ordered();
+    const absl::Span<const PriorityState::Decided> decided = end.placement()->decided();
+    for (size_t i = 0; i + 1 < decided.size(); ++i) {
+      if (decided[i].mode == Mode::kSplit) continue;
+      const Run& run = ordered.game->priority_tables().runs[decided[i].run];
+      int64_t left_ps = decided[i].latency_ps - decided[i + 1].latency_ps;
+      int64_t left = run.last - run.first + 1;
+      VisitAccesses(ordered, decided[i].run, [&](int32_t access) {
+        const int64_t share_ps = left_ps / left--;
+        saved_by_access_[access] = share_ps;
+        left_ps -= share_ps;
+      });
+    }
+  }
 
   int64_t LatencyAt(const Position& position) const override {
-    return position.game().all_main_ps() -
-           schedule_.SavedOver(static_cast<const ScheduleState&>(position));
+    return position.game().all_main_ps() - SavedOver(static_cast<const ScheduleState&>(position));
   }
 
   void Write(const Position& position, float* out) const override {
     const auto& state = static_cast<const ScheduleState&>(position);
     if (state.placement() == nullptr) {
-      std::fill_n(out + schedule_.OrderingAction(state) * kFeatures, kFeatures, 1.0F);
+      // The one action that puts next what comes next in its order, of the units that can come.
+      std::fill_n(out + policy_.OrderingAction(state) * kFeatures, kFeatures, 1.0F);
       return;
     }
-    const std::shared_ptr<const Intent> intent = schedule_.IntentAt(state.ordered());
+    const std::shared_ptr<const Intent> intent = IntentAt(state.ordered());
     WriteCandidates(
         state.placement()->candidates(),
         [&intent](int32_t run) {
@@ -157,21 +190,60 @@ class AnyOrderBaseline final : public Baseline {
   }
 
  private:
-  const ScheduleBaseline schedule_;
+  struct AtOrder {
+    std::shared_ptr<const PriorityGame> game;
+    std::shared_ptr<const Intent> intent;
+  };
+
+  // What it wants of the residences at an order: a mode for each run that it decides about, which
+  // is kOpen for others, and ranks in its turn.
+  std::shared_ptr<const Intent> IntentAt(const OrderedGame& ordered) const {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto known = std::find_if(remembered_.begin(), remembered_.end(),
+                                      [&](const AtOrder& one) { return one.game == ordered.game; });
+      if (known != remembered_.end()) {
+        std::rotate(remembered_.begin(), known, known + 1);
+        return remembered_.front().intent;
+      }
+    }
+    auto intent = std::make_shared<const Intent>(
+        IntentLike(*ordered.game, policy_.wanted(), ordered.own_access));
+    const std::lock_guard lock(mutex_);
+    if (remembered_.size() == kRememberedOrders) remembered_.pop_back();
+    remembered_.insert(remembered_.begin(), {ordered.game, intent});
+    return intent;
+  }
+
+  // What it saves over the accesses that are decided in `state`. A run's accesses share what the
+  // run saves evenly. Its last decision makes up for stalls that no decision before it knew of; it
+  // counts only at the end.
+  int64_t SavedOver(const ScheduleState& state) const {
+    if (state.placement() == nullptr) return 0;
+    int64_t saved_ps = 0;
+    for (const PriorityState::Decided& decided : state.placement()->decided()) {
+      if (decided.mode == Mode::kSplit) continue;
+      VisitAccesses(state.ordered(), decided.run,
+                    [&](int32_t access) { saved_ps += saved_by_access_[access]; });
+    }
+    return saved_ps;
+  }
+
+  mcts::SchedulePolicy policy_;
+  std::vector<int64_t> saved_by_access_;  // by access of the program in its own order
+  mutable std::mutex mutex_;
+  mutable std::vector<AtOrder> remembered_;  // the latest first
 };
 
 }  // namespace
 
-std::unique_ptr<const Baseline> BaselineInTime(const Position& end) {
-  return std::make_unique<const TimeBaseline>(end);
-}
-
-std::unique_ptr<const Baseline> BaselineByPriority(const Position& end) {
+std::unique_ptr<const Baseline> MakeBaseline(const Position& end) {
+  const absl::string_view game = end.game().options().game();
+  if (game == "time") return std::make_unique<const TimeBaseline>(end);
+  if (game == "schedule")
+    return std::make_unique<const ScheduleBaseline>(static_cast<const ScheduleState&>(end));
+  MG_CHECK(game == "priority");
   return std::make_unique<const PriorityBaseline>(static_cast<const PriorityState&>(end));
-}
-
-std::unique_ptr<const Baseline> BaselineInAnyOrder(const Position& end) {
-  return std::make_unique<const AnyOrderBaseline>(static_cast<const ScheduleState&>(end));
 }
 
 }  // namespace mallocgame::muzero

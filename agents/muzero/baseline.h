@@ -25,10 +25,8 @@ class Baseline {
   virtual void Write(const Position& position, float* out) const = 0;
 };
 
-// Of the game that ended in `end`: of a time game, of a priority game, of a schedule game.
-std::unique_ptr<const Baseline> BaselineInTime(const Position& end);
-std::unique_ptr<const Baseline> BaselineByPriority(const Position& end);
-std::unique_ptr<const Baseline> BaselineInAnyOrder(const Position& end);
+// Of the game that ended in `end`.
+std::unique_ptr<const Baseline> MakeBaseline(const Position& end);
 
 }  // namespace mallocgame::muzero
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agents/muzero/config.h"
-#include "agents/muzero/problem.h"
+#include "agents/muzero/task.h"
 #include "agents/training/checkpoint.h"
 #include "mallocgame/game/observation.h"
 

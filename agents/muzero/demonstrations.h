@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "agents/muzero/config.h"
-#include "agents/muzero/problem.h"
+#include "agents/muzero/task.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/solvers/solver.h"
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agents/training/bytes.h"
+#include "agents/training/checkpoint.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/play_actions.h"
@@ -29,43 +30,15 @@ Start StartOf(const PlayedGame& game) {
   return start;
 }
 
-void WriteStart(const Start& start, std::string& out) {
-  WriteBytes(start.id, out);
-  WriteBytes(start.task, out);
-  WriteBytes(start.actions, out);
-  WriteBytes(start.decisions, out);
-}
-
-// Whether `actions` are a whole game that has `decisions`.
-bool IsGameWith(const Game& game, absl::Span<const uint8_t> actions,
+// Whether `actions` are a whole game of the task, and `decisions`, at least one, are among them.
+bool IsGameWith(absl::Span<const Task> tasks, int32_t task, absl::Span<const uint8_t> actions,
                 absl::Span<const int32_t> decisions) {
-  const auto end = PlayActions(game, actions);
+  if (task < 0 || static_cast<size_t>(task) >= tasks.size() || decisions.empty()) return false;
+  const auto end = PlayActions(tasks[task].game(), actions);
   const auto count = static_cast<int32_t>(actions.size());
   return end.ok() && (*end)->IsTerminal() &&
          std::all_of(decisions.begin(), decisions.end(),
                      [&](int32_t decision) { return decision >= 0 && decision < count; });
-}
-
-absl::StatusOr<Start> ReadStart(absl::string_view& in, absl::Span<const Task> tasks) {
-  Start start;
-  MG_RETURN_IF_ERROR(ReadBytes(in, start.id));
-  MG_RETURN_IF_ERROR(ReadBytes(in, start.task));
-  MG_RETURN_IF_ERROR(ReadBytes(in, start.actions));
-  MG_RETURN_IF_ERROR(ReadBytes(in, start.decisions));
-  if (start.task < 0 || static_cast<size_t>(start.task) >= tasks.size() || start.decisions.empty())
-    return CutShort();
-  if (!IsGameWith(tasks[start.task].game(), start.actions, start.decisions)) return CutShort();
-  return start;
-}
-
-void WriteId(const StepId& id, std::string& out) {
-  WriteBytes(id.game, out);
-  WriteBytes(id.step, out);
-}
-
-absl::Status ReadId(absl::string_view& in, StepId& id) {
-  MG_RETURN_IF_ERROR(ReadBytes(in, id.game));
-  return ReadBytes(in, id.step);
 }
 
 void WriteGames(const std::vector<PlayedGame>& games, std::string& out) {
@@ -102,50 +75,21 @@ Assignment Assign(const Config& config, const Replay& replay, uint64_t seed, int
 }
 
 void Write(const Assignment& assignment, std::string& out) {
-  WriteBytes(assignment.seed, out);
-  WriteBytes(assignment.updates, out);
-  WriteBytes(static_cast<uint64_t>(assignment.starts.size()), out);
-  for (const Start& start : assignment.starts) WriteStart(start, out);
-  WriteBytes(static_cast<uint8_t>(assignment.varied.has_value()), out);
-  if (assignment.varied) WriteStart(*assignment.varied, out);
-  WriteBytes(static_cast<uint64_t>(assignment.old.size()), out);
-  for (const Assignment::Old& old : assignment.old) {
-    WriteId(old.id, out);
-    WriteBytes(old.task, out);
-    WriteBytes(old.actions, out);
-    WriteBytes(old.decision, out);
-  }
+  training::WriteField(assignment, out);
 }
 
 absl::StatusOr<Assignment> ReadAssignment(absl::string_view& in, absl::Span<const Task> tasks) {
   Assignment assignment;
-  uint64_t starts = 0, olds = 0;
-  uint8_t varied = 0;
-  MG_RETURN_IF_ERROR(ReadBytes(in, assignment.seed));
-  MG_RETURN_IF_ERROR(ReadBytes(in, assignment.updates));
-  MG_RETURN_IF_ERROR(ReadBytes(in, starts));
-  if (starts == 0) return CutShort();
-  for (uint64_t i = 0; i < starts; ++i) {
-    MG_ASSIGN_OR_RETURN(Start start, ReadStart(in, tasks));
-    assignment.starts.push_back(std::move(start));
-  }
-  MG_RETURN_IF_ERROR(ReadBytes(in, varied));
-  if (varied != 0) {
-    MG_ASSIGN_OR_RETURN(assignment.varied, ReadStart(in, tasks));
-  }
-  MG_RETURN_IF_ERROR(ReadBytes(in, olds));
-  for (uint64_t i = 0; i < olds; ++i) {
-    Assignment::Old old;
-    MG_RETURN_IF_ERROR(ReadId(in, old.id));
-    MG_RETURN_IF_ERROR(ReadBytes(in, old.task));
-    MG_RETURN_IF_ERROR(ReadBytes(in, old.actions));
-    MG_RETURN_IF_ERROR(ReadBytes(in, old.decision));
-    if (old.task < 0 || static_cast<size_t>(old.task) >= tasks.size() ||
-        !IsGameWith(tasks[old.task].game(), old.actions, {&old.decision, 1}))
-      return CutShort();
-    assignment.old.push_back(std::move(old));
-  }
-  return assignment;
+  MG_RETURN_IF_ERROR(training::ReadField(in, assignment));
+  std::vector<Start> starts = assignment.starts;
+  if (assignment.varied) starts.push_back(*assignment.varied);
+  for (const Assignment::Old& old : assignment.old)
+    starts.push_back({old.id.game, old.task, old.actions, {old.decision}});
+  const bool valid = std::all_of(starts.begin(), starts.end(), [&](const Start& start) {
+    return IsGameWith(tasks, start.task, start.actions, start.decisions);
+  });
+  return valid && !assignment.starts.empty() ? absl::StatusOr<Assignment>(std::move(assignment))
+                                             : CutShort();
 }
 
 void Write(const Harvest& harvest, std::string& out) {
@@ -154,7 +98,7 @@ void Write(const Harvest& harvest, std::string& out) {
   WriteGames(harvest.variations, out);
   WriteBytes(static_cast<uint64_t>(harvest.revisions.size()), out);
   for (const Revision& one : harvest.revisions) {
-    WriteId(one.id, out);
+    training::WriteField(one.id, out);
     WritePolicy(one.policy, out);
     WriteBytes(static_cast<uint8_t>(one.value.has_value()), out);
     if (one.value) WriteBytes(*one.value, out);
@@ -175,7 +119,7 @@ absl::StatusOr<Harvest> ReadHarvest(absl::string_view& in, absl::Span<const Task
   for (uint64_t i = 0; i < revisions; ++i) {
     Revision one;
     uint8_t has_value = 0;
-    MG_RETURN_IF_ERROR(ReadId(in, one.id));
+    MG_RETURN_IF_ERROR(training::ReadField(in, one.id));
     MG_RETURN_IF_ERROR(ReadPolicy(in, tasks[0].game(), one.policy));
     MG_RETURN_IF_ERROR(ReadBytes(in, has_value));
     if (has_value != 0) MG_RETURN_IF_ERROR(ReadBytes(in, one.value.emplace()));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,9 +15,22 @@
 #include "agents/muzero/config.h"
 #include "agents/muzero/replay.h"
 #include "agents/muzero/task.h"
-#include "agents/muzero/variation.h"
 
 namespace mallocgame::muzero {
+
+// A whole game, and the decisions at which other games may leave it: those with several legal
+// actions.
+struct Start {
+  int64_t id = 0;    // that the replay gave it
+  int32_t task = 0;  // index of its task
+  std::vector<uint8_t> actions;
+  std::vector<int32_t> decisions;  // indices of actions, at least one: those of its steps
+
+  template <class Self>
+  static auto Fields(Self& self) {
+    return std::tie(self.id, self.task, self.actions, self.decisions);
+  }
+};
 
 struct Assignment {
   uint64_t seed = 0;
@@ -29,8 +43,18 @@ struct Assignment {
     int32_t task = 0;
     std::vector<uint8_t> actions;  // of its whole game
     int32_t decision = 0;          // index of its action among them
+
+    template <class Self>
+    static auto Fields(Self& self) {
+      return std::tie(self.id, self.task, self.actions, self.decision);
+    }
   };
   std::vector<Old> old;
+
+  template <class Self>
+  static auto Fields(Self& self) {
+    return std::tie(self.seed, self.updates, self.starts, self.varied, self.old);
+  }
 };
 
 // Draws from `replay`, which must have a best game of each task, what a group is to do next.
@@ -43,7 +67,7 @@ struct Harvest {
   std::vector<Revision> revisions;
   int64_t searches = 0;
   int64_t evaluations = 0;  // number of positions that the network evaluated
-  int64_t varied = 0;       // number of games that VaryGame played
+  int64_t varied = 0;       // number of games that VaryGame (variation.h) played
   // Sums over the searches: of the mean depth of the leaves, and of the improved policy's entropy
   // in nats.
   double depth_sum = 0, entropy_sum = 0;

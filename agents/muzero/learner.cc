@@ -7,8 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "agents/muzero/modules.h"
-#include "agents/muzero/torch_network.h"
-#include "agents/muzero/value_scale.h"
 #include "agents/training/bytes.h"
 #include "agents/training/torch_runtime.h"
 #include "agents/training/torch_state.h"
@@ -24,17 +22,9 @@ constexpr double kWeightDecay = 1e-4;  // of AdamW
 
 using training::CatchTorch;
 
-// The cross entropy between distributions over bins and the two-hot distributions of `targets`,
-// which are in units: [rows].
-torch::Tensor BinLoss(const torch::Tensor& logits, const torch::Tensor& targets) {
-  const auto squeezed =
-      torch::copysign((targets.abs() + 1).sqrt() - 1, targets).clamp(-kGreatest, kGreatest);
-  const auto at = squeezed / kBinStep + kMiddle;
-  const auto low = at.floor().clamp(0, kBins - 2);
-  const auto share = (at - low).unsqueeze(-1);
-  const auto index = low.to(torch::kInt64).unsqueeze(-1);
-  const auto log_p = torch::log_softmax(logits.to(torch::kFloat32), -1);
-  return -(log_p.gather(-1, index) * (1 - share) + log_p.gather(-1, index + 1) * share).squeeze(-1);
+torch::Device DeviceOf(const Config& config) {
+  const bool cuda = config.device == "cuda" || (config.device == "auto" && training::HasCuda());
+  return cuda ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
 }
 
 std::vector<float> OfRows(const torch::Tensor& numbers) {
@@ -42,14 +32,127 @@ std::vector<float> OfRows(const torch::Tensor& numbers) {
   return {on_cpu.data_ptr<float>(), on_cpu.data_ptr<float>() + on_cpu.size(0)};
 }
 
+// Networks to ask.
+class TorchNetwork final : public Network {
+ public:
+  TorchNetwork(std::shared_ptr<Networks> networks, const ObservationShape& shape,
+               const Config& config)
+      : networks_(std::move(networks)), shape_(shape), width_(config.width),
+        learned_(config.paper()), device_(DeviceOf(config)) {}
+
+  int num_actions() const override { return static_cast<int>(shape_.num_actions); }
+  int observation_size() const override { return static_cast<int>(shape_.size); }
+
+  absl::Status Predict(absl::Span<const float> observations, absl::Span<float> logits,
+                       absl::Span<float> values) override {
+    return CatchTorch("muzero: evaluating positions", [&] {
+      const c10::InferenceMode inference;
+      const torch::Tensor seen = OnDevice(observations, values.size());
+      return Write(networks_->Represent(seen), seen, logits, values);
+    });
+  }
+
+  absl::Status Reserve(int slots) override {
+    return CatchTorch("muzero: reserving hidden states", [&] {
+      MG_RETURN_IF_ERROR(CheckLearned());
+      const c10::InferenceMode inference;
+      if (hidden_.defined() && hidden_.size(0) >= slots) return absl::OkStatus();
+      const torch::Tensor before = hidden_;
+      hidden_ = torch::zeros({slots, width_}, Options());
+      if (before.defined()) hidden_.narrow(0, 0, before.size(0)).copy_(before);
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status Start(absl::Span<const float> observations, absl::Span<const int32_t> slots,
+                     absl::Span<float> logits, absl::Span<float> values) override {
+    return CatchTorch("muzero: evaluating roots", [&] {
+      MG_RETURN_IF_ERROR(CheckLearned());
+      const c10::InferenceMode inference;
+      const torch::Tensor seen = OnDevice(observations, values.size());
+      const torch::Tensor hidden = networks_->Represent(seen);
+      hidden_.index_copy_(0, Indices(slots), hidden);
+      return Write(hidden, seen, logits, values);
+    });
+  }
+
+  absl::Status Step(absl::Span<const int32_t> parents, absl::Span<const int32_t> actions,
+                    absl::Span<const int32_t> slots, absl::Span<float> logits,
+                    absl::Span<float> values, absl::Span<float> rewards) override {
+    return CatchTorch("muzero: evaluating steps", [&] {
+      MG_RETURN_IF_ERROR(CheckLearned());
+      const c10::InferenceMode inference;
+      const auto [hidden, reward] =
+          networks_->Step(hidden_.index_select(0, Indices(parents)), Indices(actions));
+      hidden_.index_copy_(0, Indices(slots), hidden);
+      Copy(MeanOfBins(reward), rewards);
+      return Write(hidden, {}, logits, values);
+    });
+  }
+
+ private:
+  torch::TensorOptions Options() const {
+    return torch::TensorOptions().dtype(torch::kFloat32).device(device_);
+  }
+
+  absl::Status CheckLearned() const {
+    if (learned_) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "muzero: this agent searches the true game (preset=strong), it has no dynamics");
+  }
+
+  torch::Tensor OnDevice(absl::Span<const float> observations, size_t rows) const {
+    return torch::from_blob(const_cast<float*>(observations.data()),
+                            {static_cast<int64_t>(rows), shape_.size})
+        .to(Options());
+  }
+
+  torch::Tensor Indices(absl::Span<const int32_t> indices) const {
+    return torch::from_blob(const_cast<int32_t*>(indices.data()),
+                            {static_cast<int64_t>(indices.size())}, torch::kInt32)
+        .to(torch::TensorOptions().dtype(torch::kInt64).device(device_));
+  }
+
+  static void Copy(const torch::Tensor& from, absl::Span<float> to) {
+    torch::from_blob(to.data(), from.sizes(), torch::kFloat32).copy_(from);
+  }
+
+  absl::Status Write(const torch::Tensor& hidden, const torch::Tensor& seen,
+                     absl::Span<float> logits, absl::Span<float> values) {
+    const auto [policy, value] = networks_->Predict(hidden, seen);
+    Copy(policy, logits);
+    Copy(MeanOfBins(value), values);
+    return absl::OkStatus();
+  }
+
+  std::shared_ptr<Networks> networks_;
+  ObservationShape shape_;
+  int64_t width_;
+  bool learned_;
+  torch::Device device_;
+  torch::Tensor hidden_;  // [slots, width]
+};
+
+// A copy of `networks` as they are now.
+std::unique_ptr<Network> CopyForInference(const Networks& networks, const ObservationShape& shape,
+                                          const Config& config) {
+  const torch::NoGradGuard no_gradient;
+  auto copy = MakeNetworks(shape, config);
+  const auto from = networks.named_parameters();
+  for (auto& item : copy->named_parameters()) item.value().copy_(from[item.key()]);
+  copy->eval();
+  copy->to(DeviceOf(config));
+  return std::make_unique<TorchNetwork>(std::move(copy), shape, config);
+}
+
 class TorchLearner final : public Learner {
  public:
   TorchLearner(const Config& config, uint64_t seed)
       : config_(config), shape_(ShapeOf(config)), device_(DeviceOf(config)),
-        networks_(shape_, config) {
+        networks_(MakeNetworks(shape_, config)) {
     networks_->Initialise(seed);
     networks_->to(device_);
-    optimizer_ = MakeOptimizer(networks_);
+    optimizer_ = MakeOptimizer(*networks_);
   }
 
   absl::StatusOr<Losses> Update(const Batch& batch) override {
@@ -60,7 +163,7 @@ class TorchLearner final : public Learner {
   absl::StatusOr<std::unique_ptr<Network>> Snapshot() const override {
     return CatchTorch("muzero: copying the networks",
                       [&]() -> absl::StatusOr<std::unique_ptr<Network>> {
-                        return CopyForInference(networks_, shape_, config_);
+                        return CopyForInference(*networks_, shape_, config_);
                       });
   }
 
@@ -85,9 +188,9 @@ class TorchLearner final : public Learner {
     return CatchTorch("muzero: reading the networks", [&] {
       int64_t updates = 0;
       MG_RETURN_IF_ERROR(training::ReadBytes(in, updates));
-      Networks networks(shape_, config_);
+      auto networks = MakeNetworks(shape_, config_);
       networks->to(device_);
-      auto optimizer = MakeOptimizer(networks);
+      auto optimizer = MakeOptimizer(*networks);
       MG_RETURN_IF_ERROR(training::ReadModule("muzero", in, *networks, *optimizer));
       if (!in.empty())
         return absl::InvalidArgumentError(
@@ -101,7 +204,7 @@ class TorchLearner final : public Learner {
 
   absl::Status LoadNetworks(absl::string_view in) override {
     MG_RETURN_IF_ERROR(Load(in));
-    optimizer_ = MakeOptimizer(networks_);
+    optimizer_ = MakeOptimizer(*networks_);
     updates_ = 0;
     return absl::OkStatus();
   }
@@ -115,7 +218,7 @@ class TorchLearner final : public Learner {
  private:
   std::unique_ptr<torch::optim::AdamW> MakeOptimizer(const Networks& networks) const {
     return std::make_unique<torch::optim::AdamW>(
-        networks->parameters(),
+        networks.parameters(),
         torch::optim::AdamWOptions(config_.learning_rate).weight_decay(kWeightDecay));
   }
 
@@ -216,7 +319,7 @@ class TorchLearner final : public Learner {
   Config config_;
   ObservationShape shape_;
   torch::Device device_;
-  Networks networks_;
+  std::shared_ptr<Networks> networks_;
   std::unique_ptr<torch::optim::AdamW> optimizer_;
   int64_t updates_ = 0;
 };
@@ -229,19 +332,20 @@ absl::StatusOr<std::unique_ptr<Network>> Learner::NetworkOf(const Config& config
   return CatchTorch("muzero: reading the networks",
                     [&]() -> absl::StatusOr<std::unique_ptr<Network>> {
                       const ObservationShape shape = ShapeOf(config);
-                      Networks networks(shape, config);
+                      const auto networks = MakeNetworks(shape, config);
                       MG_RETURN_IF_ERROR(training::ReadWeights("muzero", weights, *networks));
                       if (!weights.empty()) return training::CutShort();
-                      return CopyForInference(networks, shape, config);
+                      return CopyForInference(*networks, shape, config);
                     });
 }
 
 absl::Status Learner::CheckSize(const Config& config, absl::string_view saved) {
-  const int64_t weights = NumWeights(ShapeOf(config), config);
-  if (static_cast<int64_t>(saved.size() / sizeof(float)) >= weights) return absl::OkStatus();
+  // Both networks have at least so many square layers of that width.
+  const size_t least = (2 * Config::kBlocks + 1) * config.width * config.width;
+  if (saved.size() / sizeof(float) >= least) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("muzero: the saved networks are of other settings, or damaged: found ",
-                   saved.size(), " bytes, expected ", weights, " weights"));
+                   saved.size(), " bytes, expected more than ", least, " weights"));
 }
 
 absl::StatusOr<std::unique_ptr<Learner>> Learner::Create(const Config& config, uint64_t seed) {

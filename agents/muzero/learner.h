@@ -17,8 +17,8 @@ namespace mallocgame::muzero {
 
 // What an update learns from: `rows` positions, each followed by `unroll` steps of its game. unroll
 // is 0 where the true rules are searched, because nothing is to be learned of them. Arrays are
-// row-major; along an axis of length unroll + 1, element 0 is the position itself. Units are those
-// of value_scale.h. Only the position itself is observed.
+// row-major; along an axis of length unroll + 1, element 0 is the position itself. Units are
+// thousandths of the baseline's latency. Only the position itself is observed.
 struct Batch {
   int rows = 0;
   int unroll = 0;
@@ -66,8 +66,8 @@ class Learner {
   static absl::StatusOr<std::unique_ptr<Network>> NetworkOf(const Config& config,
                                                             absl::string_view weights);
 
-  // InvalidArgument: `saved` has fewer bytes than the weights of these settings take. Asked before
-  // Create, it keeps a few damaged bytes from taking gigabytes.
+  // InvalidArgument: `saved` has fewer bytes than the largest layers of these settings take. Asked
+  // before Create, it keeps a few damaged bytes from taking gigabytes.
   static absl::Status CheckSize(const Config& config, absl::string_view saved);
 
   // The networks, the optimizer and the number of updates as bytes and back. InvalidArgument: Save

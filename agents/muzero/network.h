@@ -11,7 +11,7 @@
 
 namespace mallocgame::muzero {
 
-// Values and rewards are in units (value_scale.h). Logits include those of illegal actions. Row i
+// Values and rewards are in units (task.h). Logits include those of illegal actions. Row i
 // of each array is about row i of the others. An error is one that Torch reports.
 class Network {
  public:

@@ -1,6 +1,7 @@
 #include "agents/muzero/replay.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <tuple>
 #include <utility>
@@ -251,77 +252,88 @@ std::vector<const PlayedGame*> Replay::Games(Source source) const {
   return games;
 }
 
-Replay::Sources Replay::Prepare(bool by_priority) const {
-  Sources sources;
-  for (int s = 0; s < kSources; ++s) {
-    Pool& pool = sources.pools[s];
-    pool.games = Games(static_cast<Source>(s));
-    for (const PlayedGame* game : pool.games) {
-      pool.weights.push_back(by_priority ? WeightOf(*game)
-                                         : static_cast<float>(game->steps.size()));
-      pool.weight += pool.weights.back();
-      pool.steps += static_cast<int64_t>(game->steps.size());
+// Draws steps: by priority, or evenly.
+class Replay::Drawing {
+ public:
+  Drawing(const Replay& replay, bool by_priority) : by_priority_(by_priority) {
+    const Config& config = replay.config_;
+    const double shares[kSources] = {1 - config.best_share() - config.demonstration_share,
+                                     config.best_share(), config.demonstration_share};
+    for (int s = 0; s < kSources; ++s) {
+      Pool& pool = pools_[s];
+      pool.games = replay.Games(static_cast<Source>(s));
+      for (const PlayedGame* game : pool.games) {
+        pool.weights.push_back(by_priority ? WeightOf(*game)
+                                           : static_cast<float>(game->steps.size()));
+        pool.weight += pool.weights.back();
+        pool.steps += static_cast<int64_t>(game->steps.size());
+      }
+      // A source without games leaves its share to the others. The small addend lets a source be
+      // drawn from even if its share is 0, when the others have no games; but MuZero as published
+      // learns from its own games alone.
+      const float least = config.paper() ? 0.0F : 1e-6F;
+      if (pool.weight > 0) pool.share = static_cast<float>(shares[s]) + least;
+      share_ += pool.share;
     }
   }
-  const double shares[kSources] = {1 - config_.best_share() - config_.demonstration_share,
-                                   config_.best_share(), config_.demonstration_share};
-  for (size_t s = 0; s < kSources; ++s) {
-    // A source without games leaves its share to the others. The small addend lets a source be
-    // drawn from even if its share is 0, when the others have no games; but MuZero as published
-    // learns from its own games alone.
-    const float least = config_.paper() ? 0.0F : 1e-6F;
-    if (sources.pools[s].weight > 0) sources.shares[s] = static_cast<float>(shares[s]) + least;
-    sources.share += sources.shares[s];
-  }
-  return sources;
-}
 
-std::vector<StepId> Replay::DrawFrom(const Sources& sources, int count, bool by_priority,
-                                     Rng& rng) const {
-  std::vector<StepId> steps;
-  if (sources.share <= 0) return steps;
-  while (steps.size() < static_cast<size_t>(count)) {
-    const size_t s =
-        DrawIndex(kSources, sources.share, [&](size_t i) { return sources.shares[i]; }, rng);
-    const Pool& pool = sources.pools[s];
-    const size_t g =
-        DrawIndex(pool.games.size(), pool.weight, [&](size_t i) { return pool.weights[i]; }, rng);
-    const PlayedGame& game = *pool.games[g];
-    if (game.steps.empty()) continue;
-    for (int i = 0; i < kPositionsPerGame && steps.size() < static_cast<size_t>(count); ++i) {
-      const auto weight = [&](size_t t) { return by_priority ? WeightOf(game.steps[t]) : 1.0F; };
-      const size_t t = DrawIndex(game.steps.size(), pool.weights[g], weight, rng);
-      steps.push_back({game.id, static_cast<int32_t>(t)});
+  std::vector<StepId> Draw(int count, Rng& rng) const {
+    std::vector<StepId> steps;
+    if (share_ <= 0) return steps;
+    while (steps.size() < static_cast<size_t>(count)) {
+      const Pool& pool =
+          pools_[DrawIndex(kSources, share_, [&](size_t i) { return pools_[i].share; }, rng)];
+      const size_t g =
+          DrawIndex(pool.games.size(), pool.weight, [&](size_t i) { return pool.weights[i]; }, rng);
+      const PlayedGame& game = *pool.games[g];
+      if (game.steps.empty()) continue;
+      for (int i = 0; i < kPositionsPerGame && steps.size() < static_cast<size_t>(count); ++i) {
+        const auto weight = [&](size_t t) { return by_priority_ ? WeightOf(game.steps[t]) : 1.0F; };
+        const size_t t = DrawIndex(game.steps.size(), pool.weights[g], weight, rng);
+        steps.push_back({game.id, static_cast<int32_t>(t)});
+      }
     }
+    return steps;
   }
-  return steps;
-}
+
+  // How much more rarely a step of the game is drawn than the mean step of its source.
+  float Rarity(const PlayedGame& game, const Step& step) const {
+    const Pool& pool = pools_[static_cast<size_t>(game.source)];
+    const float mean = pool.weight / static_cast<float>(pool.steps);
+    return mean / WeightOf(step);
+  }
+
+ private:
+  struct Pool {
+    std::vector<const PlayedGame*> games;
+    std::vector<float> weights;
+    float weight = 0, share = 0;
+    int64_t steps = 0;
+  };
+  bool by_priority_;
+  std::array<Pool, kSources> pools_;
+  float share_ = 0;
+};
 
 std::vector<Replay::Sample> Replay::Draw(int samples, int count, Rng& rng) const {
-  const Sources sources = Prepare(true);
-  std::vector<Sample> drawn;
-  for (int i = 0; i < samples; ++i) drawn.push_back(SampleOf(sources, count, rng));
+  const Drawing drawing(*this, true);
+  std::vector<Sample> drawn(samples);
+  for (Sample& sample : drawn) {
+    sample.steps = drawing.Draw(count, rng);
+    float most = 0;
+    for (const StepId& id : sample.steps) {
+      const PlayedGame& game = *Find(id);
+      sample.importance.push_back(
+          std::pow(drawing.Rarity(game, game.steps[id.step]), kImportanceExponent));
+      most = std::max(most, sample.importance.back());
+    }
+    for (float& importance : sample.importance) importance /= most;
+  }
   return drawn;
 }
 
-Replay::Sample Replay::SampleOf(const Sources& sources, int count, Rng& rng) const {
-  Sample sample;
-  sample.steps = DrawFrom(sources, count, true, rng);
-  float most = 0;
-  for (const StepId& id : sample.steps) {
-    const PlayedGame& game = *Find(id);
-    const Pool& pool = sources.pools[static_cast<size_t>(game.source)];
-    const float weight = WeightOf(game.steps[id.step]);
-    const float mean = pool.weight / static_cast<float>(pool.steps);
-    sample.importance.push_back(std::pow(mean / weight, kImportanceExponent));
-    most = std::max(most, sample.importance.back());
-  }
-  for (float& importance : sample.importance) importance /= most;
-  return sample;
-}
-
 std::vector<StepId> Replay::DrawEvenly(int count, Rng& rng) const {
-  return DrawFrom(Prepare(false), count, false, rng);
+  return Drawing(*this, false).Draw(count, rng);
 }
 
 float PriorityOf(float error) { return std::pow(std::abs(error) + kLeastError, kPriorityExponent); }

@@ -4,12 +4,12 @@
 #ifndef AGENTS_MUZERO_REPLAY_H_
 #define AGENTS_MUZERO_REPLAY_H_
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -102,6 +102,11 @@ ValueTarget ValueTargetOf(const PlayedGame& game, size_t t, int n_step);
 struct StepId {
   int64_t game = 0;
   int32_t step = 0;
+
+  template <class Self>
+  static auto Fields(Self& self) {
+    return std::tie(self.game, self.step);
+  }
 };
 
 // What is learned of an old step: what a new search says of it, or what variations of its game
@@ -151,22 +156,9 @@ class Replay {
   absl::Status Read(absl::string_view& in, absl::Span<const Task> tasks);
 
  private:
-  // The games of a source, with the weights by which they are drawn.
-  struct Pool {
-    std::vector<const PlayedGame*> games;
-    std::vector<float> weights;
-    float weight = 0;
-    int64_t steps = 0;
-  };
-  struct Sources {
-    std::array<Pool, kSources> pools;
-    std::array<float, kSources> shares = {};
-    float share = 0;
-  };
+  class Drawing;  // of steps
+
   std::vector<const PlayedGame*> Games(Source source) const;
-  Sources Prepare(bool by_priority) const;
-  Sample SampleOf(const Sources& sources, int count, Rng& rng) const;
-  std::vector<StepId> DrawFrom(const Sources& sources, int count, bool by_priority, Rng& rng) const;
 
   Config config_;
   std::deque<PlayedGame> recent_;

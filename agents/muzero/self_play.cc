@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <utility>
 
+#include "agents/muzero/variation.h"
 #include "agents/training/bytes.h"
 #include "agents/training/stopwatch.h"
 #include "mallocgame/base/error.h"
@@ -72,14 +72,29 @@ absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, i
   return mcts::Search::Create(options, std::move(selection), roots, num_actions);
 }
 
+SelfPlay::SelfPlay(const Config& config, absl::Span<const Task> tasks)
+    : config_(config), tasks_(tasks), episodes_(config.games) {}
+SelfPlay::~SelfPlay() = default;
+
 absl::StatusOr<std::unique_ptr<SelfPlay>> SelfPlay::Create(const Config& config,
                                                            absl::Span<const Task> tasks) {
   auto group = std::unique_ptr<SelfPlay>(new SelfPlay(config, tasks));
   MG_ASSIGN_OR_RETURN(group->search_,
                       MakeSearch(config, config.games, tasks[0].game().num_actions(), true));
-  group->episodes_.resize(config.games);
   return group;
 }
+
+struct SelfPlay::Episode {
+  int32_t task;
+  // The number of decisions to go. Then there is one more search, and it follows `follow`.
+  int32_t left;
+  std::unique_ptr<Position> position;
+  std::vector<Step> steps;
+  // The actions of a whole game: of the one that it began in, or of the baseline, or of a faster
+  // one that its searches have found since.
+  std::vector<uint8_t> follow;
+  int64_t searched_by;  // as PlayedGame's
+};
 
 struct SelfPlay::Turn {
   const Assignment& assignment;
@@ -89,7 +104,7 @@ struct SelfPlay::Turn {
   Harvest harvest = {};
 };
 
-SelfPlay::Episode SelfPlay::Begin(Turn& turn) const {
+std::unique_ptr<SelfPlay::Episode> SelfPlay::Begin(Turn& turn) const {
   const std::vector<Start>& starts = turn.assignment.starts;
   const Start& start = starts[turn.begun++ % starts.size()];
   const Game& game = task(start.task).game();
@@ -98,12 +113,18 @@ SelfPlay::Episode SelfPlay::Begin(Turn& turn) const {
     const auto left = 1 + static_cast<int32_t>(turn.rng.Below(Config::kWindow));
     std::unique_ptr<Position> position =
         PositionAfter(game, absl::MakeConstSpan(start.actions).subspan(0, decision));
-    return {start.task, left, std::move(position), {}, start.actions, turn.assignment.updates};
+    return std::make_unique<Episode>(
+        Episode{start.task, left, std::move(position), {}, start.actions, turn.assignment.updates});
   }
   std::unique_ptr<Position> position = game.NewInitialPosition();
   PlayForced(*position);
-  return {start.task, std::numeric_limits<int32_t>::max(), std::move(position),
-          {},         task(start.task).baseline(),         turn.assignment.updates};
+  constexpr int32_t kToTheEnd = std::numeric_limits<int32_t>::max();
+  return std::make_unique<Episode>(Episode{start.task,
+                                           kToTheEnd,
+                                           std::move(position),
+                                           {},
+                                           task(start.task).baseline(),
+                                           turn.assignment.updates});
 }
 
 // A finished game has the searched decisions with what their searches said. What was followed
@@ -136,7 +157,7 @@ absl::Status SelfPlay::Search(absl::Span<const Root> roots, uint64_t seed, Turn&
 
 absl::Status SelfPlay::Move(uint64_t seed, Turn& turn) {
   std::vector<Root> roots;
-  for (std::optional<Episode>& episode : episodes_) {
+  for (std::unique_ptr<Episode>& episode : episodes_) {
     if (!episode) episode = Begin(turn);
     roots.push_back({&task(episode->task), episode->position.get(), episode->follow});
   }
@@ -199,13 +220,8 @@ absl::Status SelfPlay::Reanalyse(Turn& turn) {
 
 absl::Status SelfPlay::Vary(Network& network, Turn& turn) {
   const Start& start = *turn.assignment.varied;
-  MG_ASSIGN_OR_RETURN(Varied varied,
-                      VaryGame(task(start.task), start, config_.varied_decisions,
-                               config_.proposals == "uniform" ? nullptr : &network, turn.rng));
-  turn.harvest.varied += varied.games;
-  if (varied.better) turn.harvest.variations.push_back(*std::move(varied.better));
-  std::move(varied.taught.begin(), varied.taught.end(), std::back_inserter(turn.harvest.revisions));
-  return absl::OkStatus();
+  return VaryGame(task(start.task), start, config_.varied_decisions,
+                  config_.proposals == "uniform" ? nullptr : &network, turn.rng, turn.harvest);
 }
 
 absl::StatusOr<Harvest> SelfPlay::Run(Network& network, const Assignment& assignment,
@@ -227,7 +243,7 @@ absl::StatusOr<Harvest> SelfPlay::Run(Network& network, const Assignment& assign
 }
 
 void SelfPlay::Write(std::string& out) const {
-  for (const std::optional<Episode>& episode : episodes_) {
+  for (const std::unique_ptr<Episode>& episode : episodes_) {
     WriteBytes(episode ? episode->task : kNotStarted, out);
     if (!episode) continue;
     const absl::Span<const uint8_t> actions = episode->position->actions();
@@ -241,7 +257,7 @@ void SelfPlay::Write(std::string& out) const {
 }
 
 absl::Status SelfPlay::Read(absl::string_view& in) {
-  for (std::optional<Episode>& episode : episodes_) {
+  for (std::unique_ptr<Episode>& episode : episodes_) {
     int32_t index = 0;
     MG_RETURN_IF_ERROR(ReadBytes(in, index));
     episode.reset();
@@ -251,8 +267,8 @@ absl::Status SelfPlay::Read(absl::string_view& in) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<SelfPlay::Episode> SelfPlay::ReadEpisode(absl::string_view& in,
-                                                        int32_t index) const {
+absl::StatusOr<std::unique_ptr<SelfPlay::Episode>> SelfPlay::ReadEpisode(absl::string_view& in,
+                                                                         int32_t index) const {
   if (static_cast<size_t>(index) >= tasks_.size()) return CutShort();
   int32_t left = 0;
   int64_t searched_by = 0;
@@ -269,9 +285,9 @@ absl::StatusOr<SelfPlay::Episode> SelfPlay::ReadEpisode(absl::string_view& in,
     return CutShort();
   const auto end = PlayActions(game, follow);
   if (!end.ok() || !(*end)->IsTerminal()) return CutShort();
-  Episode episode = {
-      index, left, *std::move(position), std::vector<Step>(steps), std::move(follow), searched_by};
-  for (Step& step : episode.steps) {
+  auto episode = std::make_unique<Episode>(Episode{
+      index, left, *std::move(position), std::vector<Step>(steps), std::move(follow), searched_by});
+  for (Step& step : episode->steps) {
     MG_RETURN_IF_ERROR(ReadStep(in, game, step));
     if (step.decision < 0 || static_cast<size_t>(step.decision) >= actions.size())
       return CutShort();

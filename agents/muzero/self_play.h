@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +27,7 @@ namespace mallocgame::muzero {
 
 class SelfPlay {
  public:
+  ~SelfPlay();
   // `tasks` must outlive the group, and each must have a decision with several legal actions.
   static absl::StatusOr<std::unique_ptr<SelfPlay>> Create(const Config& config,
                                                           absl::Span<const Task> tasks);
@@ -43,24 +43,15 @@ class SelfPlay {
   absl::Status Read(absl::string_view& in);
 
  private:
-  struct Episode {
-    int32_t task;
-    // The number of decisions to go. Then there is one more search, and it follows `follow`.
-    int32_t left;
-    std::unique_ptr<Position> position;
-    std::vector<Step> steps;
-    // The actions of a whole game: of the one that it began in, or of the baseline, or of a faster
-    // one that its searches have found since.
-    std::vector<uint8_t> follow;
-    int64_t searched_by;  // as PlayedGame's
-  };
+  // An unfinished game.
+  struct Episode;
   // One run: what is assigned, what has come of it, and what it draws from.
   struct Turn;
 
-  SelfPlay(const Config& config, absl::Span<const Task> tasks) : config_(config), tasks_(tasks) {}
+  SelfPlay(const Config& config, absl::Span<const Task> tasks);
 
-  Episode Begin(Turn& turn) const;
-  absl::StatusOr<Episode> ReadEpisode(absl::string_view& in, int32_t index) const;
+  std::unique_ptr<Episode> Begin(Turn& turn) const;
+  absl::StatusOr<std::unique_ptr<Episode>> ReadEpisode(absl::string_view& in, int32_t index) const;
   PlayedGame Finish(const Episode& episode) const;
   absl::Status Search(absl::Span<const Root> roots, uint64_t seed, Turn& turn);
   absl::Status Move(uint64_t seed, Turn& turn);
@@ -71,7 +62,7 @@ class SelfPlay {
   Config config_;
   absl::Span<const Task> tasks_;
   std::unique_ptr<mcts::Search> search_;
-  std::vector<std::optional<Episode>> episodes_;  // nothing: not started
+  std::vector<std::unique_ptr<Episode>> episodes_;  // null: not started
 };
 
 // A search as `config` asks for, over `roots` roots. `explore` says whether the roots get noise.

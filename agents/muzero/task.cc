@@ -7,8 +7,6 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "agents/muzero/game_parts.h"
-#include "agents/muzero/value_scale.h"
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
@@ -17,6 +15,32 @@
 namespace mallocgame::muzero {
 using training::ReadBytes;
 using training::WriteBytes;
+namespace {
+
+// sqrt(x + 1) - 1, negative for a negative x.
+float Squeeze(float x) { return std::copysign(std::sqrt(std::abs(x) + 1.0F) - 1.0F, x); }
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Game>> GameOf(const TrainingProblem& problem,
+                                                   const Config& config) {
+  std::unique_ptr<GameOptions> options = config.game_options();
+  if (problem.own_game != nullptr) {
+    const std::unique_ptr<GameOptions> own = problem.own_game->Clone();
+    // For which the networks are made.
+    for (const auto& [name, value] : options->List())
+      if (name == "candidates" && own->Has(name)) MG_RETURN_IF_ERROR(own->Set(name, value));
+    if (own->game() != absl::string_view(options->game()) ||
+        own->num_actions() != options->num_actions()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("muzero: '", problem.name, "' is a ", own->game(), " game with ",
+                       problem.own_game->num_actions(), " actions, allowed: ", options->game(),
+                       " games with ", options->num_actions(), ", by the settings"));
+    }
+    return Game::Create(problem.program, problem.hardware, *own);
+  }
+  return Game::Create(problem.program, problem.hardware, *options);
+}
 
 absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game, const Config& config,
                                   std::vector<uint8_t> baseline) {
@@ -34,7 +58,7 @@ absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game, const Config
   task.baseline_ = std::move(baseline);
   task.baseline_ps_ = (*end)->latency_ps();
   task.unit_ps_ = 1e-3 * static_cast<double>(std::max<int64_t>(1, task.baseline_ps_));
-  task.seen_ = PartsOf(*task.game_).baseline(**end);
+  task.seen_ = MakeBaseline(**end);
   return task;
 }
 
@@ -58,7 +82,7 @@ void Task::Observe(const Position& position, float* out) const {
   out += game_->num_actions() * Baseline::kFeatures;
   const auto lead = static_cast<float>(Lead(position));
   out[0] = lead / (std::abs(lead) + 1);
-  out[1] = std::clamp(Squeeze(lead) / kGreatest, -1.0F, 1.0F);
+  out[1] = std::clamp(Squeeze(lead) / 32, -1.0F, 1.0F);
 }
 
 void WriteOwnGame(const Game& game, std::string& out) {

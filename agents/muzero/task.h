@@ -15,13 +15,15 @@
 //                served it; and 1 for the one of them that the baseline took first. They are the
 //                same in the time game, and where the schedule game asks about the order: of the
 //                units that can come next the baseline takes the one that came first in its order.
-//   lead         [2]: the lead in units, x / (x + 1) and h(x) / 32 (value_scale.h), each negative
+//   lead         [2]: the lead in units, x / (x + 1) and (sqrt(x + 1) - 1) / 32, each negative
 //                for a negative x.
 #ifndef AGENTS_MUZERO_TASK_H_
 #define AGENTS_MUZERO_TASK_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,9 +34,27 @@
 #include "agents/muzero/config.h"
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/hardware/hardware.h"
+#include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace mallocgame::muzero {
+
+// What an agent is trained on.
+struct TrainingProblem {
+  std::string name;  // as the caller knows it
+  std::shared_ptr<const Program> program;
+  Hardware hardware;
+  std::optional<Plan> xla_plan;
+  // A game that is played as it is, but for the number of candidates; else it is that of the
+  // config, and a priority game has the weights of importance that promise most.
+  std::shared_ptr<const GameOptions> own_game = nullptr;
+};
+
+// The game to begin with. InvalidArgument: options out of range, or an own game of another name, or
+// with other actions, than the config's.
+absl::StatusOr<std::shared_ptr<const Game>> GameOf(const TrainingProblem& problem,
+                                                   const Config& config);
 
 class Task {
  public:

@@ -25,8 +25,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "agents/muzero/config.h"
-#include "agents/muzero/problem.h"
 #include "agents/muzero/progress.h"
+#include "agents/muzero/task.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace mallocgame::muzero {

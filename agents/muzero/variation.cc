@@ -7,11 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "agents/muzero/game_parts.h"
+#include "absl/strings/string_view.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/play_actions.h"
+#include "mallocgame/game/priority/priority_state.h"
+#include "mallocgame/game/schedule/schedule_state.h"
 #include "mallocgame/search/anneal.h"
+#include "mallocgame/search/game_search.h"
 #include "mallocgame/search/neighbourhood.h"
+#include "mallocgame/tree/rollout_policy.h"
+#include "mallocgame/tree/schedule_policy.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -22,6 +26,222 @@ constexpr double kFall = 0.02;                   // the last temperature divided
 constexpr int64_t kTriesBetweenCoolings = 64;
 constexpr double kLessonUnits = 0.2;  // a change that costs so much has 1/e of the share of none
 constexpr double kMostLesson = 20;    // times the share of what was played
+
+// Another action at a decision of the game that is varied.
+struct Proposal {
+  int32_t decision;
+  int32_t action;
+  float until = 0;  // sum of the weights of the proposals up to this one
+};
+
+// What a variation changes: several proposals, by their decisions, and whether the first of them
+// also counts for later decisions about the same buffer.
+struct Changes {
+  std::vector<Proposal> proposals;
+  bool whole_buffer = false;
+};
+
+// A whole game that is changed by trials, each accepted or rejected. It begins as the game to be
+// varied; proposals go on naming that game's decisions. Try, Accept, Reject and latency_ps are as
+// of a Neighbourhood (search/neighbourhood.h).
+class Varying {
+ public:
+  virtual ~Varying() = default;
+
+  // Sets up a trial, and returns the decision at which it leaves the accepted game. Nothing if the
+  // first of the changes is none in that game.
+  virtual std::optional<int32_t> Change(const Changes& changes, Rng& rng) = 0;
+  // The same for a move of the kind that annealing tries.
+  virtual std::optional<int32_t> Move(Rng& rng) = 0;
+  virtual bool Try(int64_t most) = 0;
+  virtual void Accept() = 0;
+  virtual void Reject() = 0;
+  virtual int64_t latency_ps() const = 0;
+  // Where the trial ended. An accepted one has played its game to the end.
+  virtual const Position& end() const = 0;
+};
+
+// Of the priority game. Of the runs that it could take at a decision, a proposal takes another one
+// or the same.
+class VaryingPlacement final : public Varying {
+ public:
+  VaryingPlacement(const Task& task, const PriorityGame& game, const Start& start)
+      : task_(task), search_(game, IntentFor(game, start)) {
+    PriorityState position(game.shared());
+    for (const uint8_t action : start.actions) {
+      const auto candidates = position.candidates();
+      shown_.emplace_back(candidates.begin(), candidates.end());
+      MG_CHECK(position.Apply(action).ok());
+      taken_.push_back(position.decided().back().run);
+    }
+  }
+
+  std::optional<int32_t> Change(const Changes& changes, Rng& rng) override {
+    const Proposal& first = changes.proposals[0];
+    const std::optional<int32_t> at = Leaves(first);
+    if (!at) return std::nullopt;
+    // Later changes must not be missed, if accepted changes have moved their runs ahead.
+    int32_t from = *at;
+    for (const Proposal& change : changes.proposals) {
+      if (const auto other = Leaves(change); other) from = std::min(from, *other);
+    }
+    search_.GoTo(from);
+    for (const Proposal& change : changes.proposals) Want(change);
+    if (changes.whole_buffer) {
+      const int32_t segment = SegmentOf(first);
+      for (int32_t i = *at + 1; i < search_.decisions(); ++i) {
+        const int32_t later = search_.segment(i);
+        if (later == segment || BufferOf(later) != BufferOf(segment)) continue;
+        if (rng.Below(4) != 0) search_.Want(later, ModeOf(first));
+      }
+    }
+    return from;
+  }
+
+  std::optional<int32_t> Move(Rng& rng) override { return search_.Move(rng); }
+
+  bool Try(int64_t most) override { return search_.Try(most); }
+  void Accept() override { search_.Accept(); }
+  void Reject() override { search_.Reject(); }
+  int64_t latency_ps() const override { return search_.latency_ps(); }
+  const Position& end() const override { return search_.position(); }
+
+ private:
+  static Intent IntentFor(const Game& game, const Start& start) {
+    mcts::RolloutPolicy policy(game, game.OpenIntent());
+    policy.Adopt(start.actions);
+    return policy.intent();
+  }
+
+  static Mode ModeOf(const Proposal& proposal) {
+    return static_cast<Mode>(proposal.action % kActionModes);
+  }
+  int32_t SegmentOf(const Proposal& proposal) const {
+    return shown_[proposal.decision][proposal.action / kActionModes];
+  }
+  BufferId BufferOf(int32_t segment) const {
+    return task_.game().program().access(search_.intent()[segment].first).buffer;
+  }
+
+  // The decision of the accepted game at which the proposal would be taken; nothing if it is none.
+  std::optional<int32_t> Leaves(const Proposal& proposal) const {
+    const int32_t segment = SegmentOf(proposal), taken = taken_[proposal.decision];
+    const int32_t at = search_.decision_of(segment), before = search_.decision_of(taken);
+    if (at < 0) return std::nullopt;
+    if (segment != taken && before >= 0 && before < at) return before;
+    if (search_.intent()[segment].mode == ModeOf(proposal)) return std::nullopt;
+    return at;
+  }
+
+  // A segment that is to be taken before another one gets a rank a little lower than that one's.
+  void Want(const Proposal& proposal) {
+    constexpr double kBefore = 0.5e-3;
+    const int32_t segment = SegmentOf(proposal), taken = taken_[proposal.decision];
+    double rank = search_.intent()[segment].rank;
+    if (segment != taken) rank = std::min(rank, search_.intent()[taken].rank - kBefore);
+    search_.Want(segment, ModeOf(proposal), rank);
+  }
+
+  const Task& task_;
+  GameSearch search_;
+  // For each decision of the game to be varied: the candidates that it saw, and the run that it
+  // took.
+  std::vector<std::vector<int32_t>> shown_;
+  std::vector<int32_t> taken_;
+};
+
+// Of the schedule game. A proposal has another unit come before the one that came next, or a run
+// served otherwise and before the one that was. Each trial is a whole game.
+class VaryingSchedule final : public Varying {
+ public:
+  VaryingSchedule(const Task& task, const ScheduleGame& game, const Start& start)
+      : task_(task), accepted_(game), trial_(accepted_), end_(game.NewInitialPosition()) {
+    for (const uint8_t action : start.actions) {
+      const auto& state = static_cast<const ScheduleState&>(*end_);
+      Asked& asked = asked_.emplace_back();
+      if (state.placement() == nullptr) {
+        asked.units.assign(state.shown().begin(), state.shown().end());
+      } else {
+        const OrderedGame& ordered = state.ordered();
+        for (const int32_t run : state.placement()->candidates()) {
+          if (run < 0) continue;
+          asked.runs.push_back(ordered.game->OwnSegment(run, Mode::kOpen, ordered.own_access));
+        }
+      }
+      asked.taken = action;
+      MG_CHECK(end_->Apply(action).ok());
+    }
+    accepted_.Adopt(start.actions);
+    latency_ps_ = end_->latency_ps();
+  }
+
+  std::optional<int32_t> Change(const Changes& changes, Rng& /*rng*/) override {
+    trial_ = accepted_;
+    bool changed = false;
+    for (const Proposal& change : changes.proposals) changed |= Want(change);
+    return changed ? std::optional<int32_t>(0) : std::nullopt;
+  }
+
+  std::optional<int32_t> Move(Rng& rng) override {
+    trial_ = accepted_;
+    trial_.Change(rng);
+    return 0;
+  }
+
+  bool Try(int64_t most) override {
+    end_ = task_.game().NewInitialPosition();
+    trial_.PlayOn(*end_);
+    return end_->latency_ps() <= most;
+  }
+  void Accept() override {
+    accepted_ = trial_;
+    accepted_.Adopt(end_->actions());
+    latency_ps_ = end_->latency_ps();
+  }
+  void Reject() override {}
+  int64_t latency_ps() const override { return latency_ps_; }
+  const Position& end() const override { return *end_; }
+
+ private:
+  // What a decision of the game to be varied was about.
+  struct Asked {
+    std::vector<int32_t> units;
+    Intent runs;    // OwnSegments
+    int taken = 0;  // the action
+  };
+
+  // False if the proposal only turns a page, or leaves one.
+  bool Want(const Proposal& proposal) {
+    const Asked& asked = asked_[proposal.decision];
+    if (asked.runs.empty()) {
+      if (proposal.action == kNextUnits || asked.taken == kNextUnits) return false;
+      trial_.PutBefore(asked.units[proposal.action], asked.units[asked.taken]);
+      return true;
+    }
+    const int wanted = proposal.action - kOrderingActions, taken = asked.taken - kOrderingActions;
+    Segment one = asked.runs[wanted / kActionModes];
+    one.mode = static_cast<Mode>(wanted % kActionModes);
+    trial_.Serve(one, asked.runs[taken / kActionModes]);
+    return true;
+  }
+
+  const Task& task_;
+  mcts::SchedulePolicy accepted_, trial_;
+  std::unique_ptr<Position> end_;
+  std::vector<Asked> asked_;  // by decision
+  int64_t latency_ps_ = 0;    // of the accepted game
+};
+
+// Null for a time game, which is not varied.
+std::unique_ptr<Varying> MakeVarying(const Task& task, const Start& start) {
+  const Game& game = task.game();
+  const absl::string_view name = game.options().game();
+  if (name == "priority")
+    return std::make_unique<VaryingPlacement>(task, static_cast<const PriorityGame&>(game), start);
+  if (name == "schedule")
+    return std::make_unique<VaryingSchedule>(task, static_cast<const ScheduleGame&>(game), start);
+  return nullptr;
+}
 
 // The other actions at each decision of `game`, weighted by how much the policy likes them; all
 // alike without a network.
@@ -136,8 +356,7 @@ class Lessons {
     least = std::min(least, static_cast<float>(cost));
   }
 
-  std::vector<Revision> Take() const {
-    std::vector<Revision> taught;
+  void AddTo(std::vector<Revision>& taught) const {
     for (size_t s = 0; s < start_.decisions.size(); ++s) {
       const int32_t decision = start_.decisions[s];
       std::vector<float> policy(actions_);
@@ -156,7 +375,6 @@ class Lessons {
       for (float& p : policy) p /= sum;
       taught.push_back({{start_.id, static_cast<int32_t>(s)}, std::move(policy), {}});
     }
-    return taught;
   }
 
  private:
@@ -168,13 +386,12 @@ class Lessons {
 
 }  // namespace
 
-absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t decisions,
-                                Network* network, Rng& rng) {
-  Varied varied;
-  const std::unique_ptr<Varying> varying = PartsOf(task.game()).vary(task, start);
-  if (varying == nullptr) return varied;
+absl::Status VaryGame(const Task& task, const Start& start, int64_t decisions, Network* network,
+                      Rng& rng, Harvest& harvest) {
+  const std::unique_ptr<Varying> varying = MakeVarying(task, start);
+  if (varying == nullptr) return absl::OkStatus();
   MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals, Propose(task, start, network));
-  if (proposals.empty()) return varied;
+  if (proposals.empty()) return absl::OkStatus();
   Varying& game = *varying;
   decisions /= task.game().options().decision_cost();
   Variations variations(game, proposals);
@@ -197,7 +414,7 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t de
       const int64_t cost_ps = end.latency_ps() - variations.before_ps();
       lessons.Note(*change, static_cast<double>(cost_ps) / task.unit_ps());
     }
-    ++varied.games;
+    ++harvest.varied;
     played += end.num_decisions() - *variations.from();
     if (accepted && end.latency_ps() < best_ps) {
       best_ps = end.latency_ps();
@@ -206,10 +423,12 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t de
     return played < decisions;
   };
   Anneal(variations, options, rng);
-  varied.taught = lessons.Take();
-  if (best_actions.empty()) return varied;
-  varied.better = GameOf(task, start.task, *PositionAfter(task.game(), best_actions), 0, true);
-  return varied;
+  lessons.AddTo(harvest.revisions);
+  if (!best_actions.empty()) {
+    harvest.variations.push_back(
+        GameOf(task, start.task, *PositionAfter(task.game(), best_actions), 0, true));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace mallocgame::muzero

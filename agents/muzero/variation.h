@@ -5,32 +5,25 @@
 #define AGENTS_MUZERO_VARIATION_H_
 
 #include <cstdint>
-#include <optional>
-#include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
+#include "agents/muzero/harvest.h"
 #include "agents/muzero/network.h"
-#include "agents/muzero/replay.h"
 #include "agents/muzero/task.h"
-#include "agents/muzero/varying.h"
 #include "mallocgame/base/rng.h"
 
 namespace mallocgame::muzero {
 
-struct Varied {
-  std::optional<PlayedGame> better;  // the best variation, if it is better than `start`
-  int64_t games = 0;                 // number of variations played
-  // What single changes taught: the policy to learn at a decision of `start`, in which an action
-  // has the more of a share the less worse the game became with it. Decisions without a trial are
-  // left out.
-  std::vector<Revision> taught;
-};
 // Plays variations until about `decisions` decisions are played, each of which counts as
-// GameOptions::decision_cost. They change `start` where the network's policy suggests it, or,
-// without a network, anywhere. Worse ones are accepted as in simulated annealing, at a temperature
-// that falls from a random one.
-absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t decisions,
-                                Network* network, Rng& rng);
+// GameOptions::decision_cost; a time game is not varied. They change `start` where the network's
+// policy suggests it, or, without a network, anywhere. Worse ones are accepted as in simulated
+// annealing, at a temperature that falls from a random one.
+//
+// Adds to `harvest` the number of games, the best variation, if it is better than `start`, and what
+// single changes taught: the policy to learn at a decision of `start`, in which an action has the
+// more of a share the less worse the game became with it. Decisions without a trial are left out.
+absl::Status VaryGame(const Task& task, const Start& start, int64_t decisions, Network* network,
+                      Rng& rng, Harvest& harvest);
 
 }  // namespace mallocgame::muzero
 

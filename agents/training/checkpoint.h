@@ -9,14 +9,16 @@
 //       ...
 //     };
 //
-// A field is a number, a string, a list of numbers, a Config (training/settings.h), or a list of
-// structs that list their own fields in the same way. A Checkpoint may have a method game(), which
-// names the game that the agent plays; without it that is the time game. An agent whose networks
-// see observations (game/observation.h) has a kObservationVersion beside its kFormatVersion.
+// A field is a number, a string, a list of numbers, a Config (training/settings.h), a struct that
+// lists its own fields in the same way, a list of such, or one that may be absent. A Checkpoint may
+// have a method game(), which names the game that the agent plays; without it that is the time
+// game. An agent whose networks see observations (game/observation.h) has a kObservationVersion
+// beside its kFormatVersion.
 #ifndef AGENTS_TRAINING_CHECKPOINT_H_
 #define AGENTS_TRAINING_CHECKPOINT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -41,6 +43,8 @@ concept HasSettings = requires(const T& value) { Settings(value); };
 
 template <HasFields T>
 void WriteField(const std::vector<T>& list, std::string& out);
+template <HasFields T>
+void WriteField(const std::optional<T>& field, std::string& out);
 template <class T>
 void WriteField(const T& field, std::string& out) {
   if constexpr (HasFields<T>) {
@@ -56,9 +60,16 @@ void WriteField(const std::vector<T>& list, std::string& out) {
   WriteBytes(static_cast<uint64_t>(list.size()), out);
   for (const T& element : list) WriteField(element, out);
 }
+template <HasFields T>
+void WriteField(const std::optional<T>& field, std::string& out) {
+  WriteBytes(static_cast<uint8_t>(field.has_value()), out);
+  if (field) WriteField(*field, out);
+}
 
 template <HasFields T>
 absl::Status ReadField(absl::string_view& in, std::vector<T>& list);
+template <HasFields T>
+absl::Status ReadField(absl::string_view& in, std::optional<T>& field);
 template <class T>
 absl::Status ReadField(absl::string_view& in, T& field) {
   if constexpr (HasFields<T>) {
@@ -88,6 +99,12 @@ absl::Status ReadField(absl::string_view& in, std::vector<T>& list) {
     list.push_back(std::move(element));
   }
   return absl::OkStatus();
+}
+template <HasFields T>
+absl::Status ReadField(absl::string_view& in, std::optional<T>& field) {
+  uint8_t has_value = 0;
+  MG_RETURN_IF_ERROR(ReadBytes(in, has_value));
+  return has_value == 0 ? absl::OkStatus() : ReadField(in, field.emplace());
 }
 
 template <class Checkpoint>

@@ -83,7 +83,7 @@ GAME_GUESTS = [
     ("mallocgame/solvers/policy/", "priority/run_graph.h"),
     ("mallocgame/solvers/policy/", "priority/priority_tables.h"),
     ("mallocgame/solvers/playing/rent.cc", "time/time_decoder.h"),
-    ("agents/muzero/schedule_baseline.cc", "priority/priority_tables.h"),
+    ("agents/muzero/baseline.cc", "priority/priority_tables.h"),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
 # What mallocgame/CMakeLists.txt installs. No header includes generated protobuf code.

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <map>
 
-#include "agents/muzero/value_scale.h"
 #include "mallocgame/game/priority/priority_state.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
@@ -78,7 +77,7 @@ TEST_CASE("the agent sees what the baseline does, and that it is not ahead of it
     const double lead = task.Lead(*end);
     REQUIRE(lead < 0);
     REQUIRE(seen[seen.size() - 2] == Approx(lead / (1 - lead)));
-    REQUIRE(seen.back() == Approx(-(std::sqrt(1 - lead) - 1) / kGreatest));
+    REQUIRE(seen.back() == Approx(-(std::sqrt(1 - lead) - 1) / 32));
   }
 }
 

@@ -288,20 +288,21 @@ TEST_CASE("variations of a bad game find a better one, whole and as good as it s
   Start start = {7, 0, bad.actions, {}};
   for (const Step& step : bad.steps) start.decisions.push_back(step.decision);
   const bool anywhere = GENERATE(false, true);
-  const auto varied = VaryGame(task, start, 2000 * task.game().options().decision_cost(),
-                               anywhere ? nullptr : &network, rng);
-  REQUIRE(varied.ok());
-  REQUIRE(varied->games > 10);
-  REQUIRE(varied->better.has_value());
-  REQUIRE(varied->better->latency_ps < bad.latency_ps);
-  const auto end = PositionAfter(task.game(), varied->better->actions);
+  Harvest harvest;
+  REQUIRE(VaryGame(task, start, 2000 * task.game().options().decision_cost(),
+                   anywhere ? nullptr : &network, rng, harvest)
+              .ok());
+  REQUIRE(harvest.varied > 10);
+  REQUIRE(harvest.variations.size() == 1);
+  const PlayedGame& better = harvest.variations[0];
+  REQUIRE(better.latency_ps < bad.latency_ps);
+  const auto end = PositionAfter(task.game(), better.actions);
   REQUIRE(end->IsTerminal());
-  REQUIRE(end->latency_ps() == varied->better->latency_ps);
-  for (const Step& step : varied->better->steps)
-    REQUIRE(step.policy.empty() != varied->better->MayBeImitated());
+  REQUIRE(end->latency_ps() == better.latency_ps);
+  for (const Step& step : better.steps) REQUIRE(step.policy.empty() != better.MayBeImitated());
   // What was tried teaches a policy of legal actions, in which what was played has a share.
-  REQUIRE(varied->taught.size() > 1);
-  for (const auto& [id, policy, value] : varied->taught) {
+  REQUIRE(harvest.revisions.size() > 1);
+  for (const auto& [id, policy, value] : harvest.revisions) {
     REQUIRE(id.game == start.id);
     REQUIRE_FALSE(value.has_value());
     const int32_t decision = start.decisions[id.step];
