@@ -19,6 +19,7 @@ from . import games, kernels, language, large, science, sharded, vision, whole
 
 # Name -> function without arguments that gives (function, shapes of its arguments).
 WORKLOADS = {
+    "alexnet": partial(vision.alexnet_training, 64),
     "alphatensor_b4": partial(games.alphatensor, 4),
     "alphazero_chess_train_b64": partial(games.alphazero_chess_training, 64),
     "alphazero_go_b16": partial(games.alphazero_go, 16),

@@ -4,12 +4,36 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .layers import batch_norm, block, conv, cross_entropy, dense, layer_norm, max_pool
-from .parameters import BF16, I32, Program, Shape, inference, training
+from .layers import batch_norm, block, conv, cross_entropy, dense, layer_norm, max_pool, mlp
+from .parameters import BF16, F32, I32, Program, Shape, inference, training
 
 
 def images(batch: int, size: int = 224) -> Shape:
     return Shape((batch, size, size, 3), BF16)
+
+
+def alexnet(p, x):
+    """As Krizhevsky et al. (2012) have it, without dropout; groups are those of its two GPUs."""
+
+    def normalized(x):
+        """Local response normalization over five channels."""
+        squares = jnp.square(x.astype(F32))
+        near = lax.reduce_window(squares, 0.0, lax.add, (1, 1, 1, 5), (1, 1, 1, 1), "SAME")
+        return (x.astype(F32) * (2.0 + 1e-4 * near) ** -0.75).astype(x.dtype)
+
+    x = max_pool(normalized(jax.nn.relu(conv(p, x, 96, 11, 4))))
+    x = max_pool(normalized(jax.nn.relu(conv(p, x, 256, 5, groups=2))))
+    x = jax.nn.relu(conv(p, x, 384))
+    x = jax.nn.relu(conv(p, x, 384, groups=2))
+    x = max_pool(jax.nn.relu(conv(p, x, 256, groups=2)))
+    return mlp(p, x.reshape(x.shape[0], -1), 4096, 4096, 1000)
+
+
+def alexnet_training(batch: int) -> Program:
+    def loss(p, x, labels):
+        return cross_entropy(alexnet(p, x), labels)
+
+    return training(loss, images(batch), Shape((batch,), I32))
 
 
 def resnet(p, x, depths, norm=None):
