@@ -27,24 +27,7 @@ absl::StatusOr<ProgramFile> Import(const ImportInput& input, absl::string_view a
   file.program = imported.program;
   file.hardware = hardware;
   file.origin = origin;
-  file.priced_instructions = imported.summary.priced_instructions;
-  file.unpriced_instructions = imported.summary.unpriced_instructions;
-  file.modelled_instructions = imported.summary.modelled_instructions;
-  file.kernels = imported.summary.kernels;
-  file.kernels_without_estimate = imported.summary.kernels_without_estimate;
-  file.pools = imported.summary.pools;
-  file.rows = imported.summary.rows;
-  file.unknown_trip_counts = imported.summary.unknown_trip_counts;
-  file.host_transfers = imported.summary.host_transfers;
-  file.host_computations = imported.summary.host_computations;
-  file.async_computations = imported.summary.async_computations;
-  file.opaque_calls = imported.summary.opaque_calls;
-  file.linkless_collectives = imported.summary.linkless_collectives;
-  file.unassigned_arrays = imported.summary.unassigned_arrays;
-  file.unassigned_copies = imported.summary.unassigned_copies;
-  file.kept_copies = imported.summary.kept_copies;
-  file.unscheduled_computations = imported.summary.unscheduled_computations;
-  file.profile_names_unmatched = imported.summary.profile_names_unmatched;
+  file.summary = imported.summary;
   if (!assigned.empty()) {
     MG_ASSIGN_OR_RETURN(file.xla_plan,
                         ReadAssignment(*file.program, input.module, assigned, hardware));

@@ -94,31 +94,15 @@ typing::List<py::str> Names(const Items& items, std::string Element::* member) {
 
 typing::Dict<py::str, py::int_> Counts(const ProgramHandle& handle) {
   const Program& program = handle.program();
-  const ProgramFile& file = handle.file;
   typing::Dict<py::str, py::int_> counts;
   counts["instructions"] = program.instruction_count();
   counts["buffers"] = program.buffers().size();
   counts["eligible_buffers"] = program.eligible_count();
   counts["accesses"] = program.accesses().size();
   counts["loops"] = program.loops().size();
-  counts["priced_instructions"] = file.priced_instructions;
-  counts["unpriced_instructions"] = file.unpriced_instructions;
-  counts["modelled_instructions"] = file.modelled_instructions;
-  counts["kernels"] = file.kernels;
-  counts["kernels_without_estimate"] = file.kernels_without_estimate;
-  counts["pools"] = file.pools;
-  counts["rows"] = file.rows;
-  counts["unknown_trip_counts"] = file.unknown_trip_counts;
-  counts["host_transfers"] = file.host_transfers;
-  counts["host_computations"] = file.host_computations;
-  counts["async_computations"] = file.async_computations;
-  counts["opaque_calls"] = file.opaque_calls;
-  counts["linkless_collectives"] = file.linkless_collectives;
-  counts["unassigned_arrays"] = file.unassigned_arrays;
-  counts["unassigned_copies"] = file.unassigned_copies;
-  counts["kept_copies"] = file.kept_copies;
-  counts["unscheduled_computations"] = file.unscheduled_computations;
-  counts["profile_names_unmatched"] = file.profile_names_unmatched;
+#define MALLOCGAME_COUNT(name) counts[#name] = handle.file.summary.name;
+  MALLOCGAME_KEPT_COUNTS(MALLOCGAME_COUNT)
+#undef MALLOCGAME_COUNT
   return counts;
 }
 

@@ -26,24 +26,9 @@ absl::StatusOr<ProgramFile> FromWire(const replay::ProgramFile& wire) {
     }
   }
   MG_ASSIGN_OR_RETURN(file.origin, replay::ReadText("origin", wire.origin()));
-  file.priced_instructions = wire.priced_instructions();
-  file.unpriced_instructions = wire.unpriced_instructions();
-  file.modelled_instructions = wire.modelled_instructions();
-  file.kernels = wire.kernels();
-  file.kernels_without_estimate = wire.kernels_without_estimate();
-  file.pools = wire.pools();
-  file.rows = wire.rows();
-  file.unknown_trip_counts = wire.unknown_trip_counts();
-  file.host_transfers = wire.host_transfers();
-  file.host_computations = wire.host_computations();
-  file.async_computations = wire.async_computations();
-  file.opaque_calls = wire.opaque_calls();
-  file.linkless_collectives = wire.linkless_collectives();
-  file.unassigned_arrays = wire.unassigned_arrays();
-  file.unassigned_copies = wire.unassigned_copies();
-  file.kept_copies = wire.kept_copies();
-  file.unscheduled_computations = wire.unscheduled_computations();
-  file.profile_names_unmatched = wire.profile_names_unmatched();
+#define MALLOCGAME_READ_COUNT(name) file.summary.name = wire.name();
+  MALLOCGAME_KEPT_COUNTS(MALLOCGAME_READ_COUNT)
+#undef MALLOCGAME_READ_COUNT
   return file;
 }
 
@@ -56,24 +41,9 @@ std::string SerializeProgramFile(const ProgramFile& file) {
   replay::ToWire(file.hardware, wire.mutable_hardware());
   if (file.xla_plan.has_value()) replay::ToWire(*file.xla_plan, wire.mutable_xla_plan());
   wire.set_origin(file.origin);
-  wire.set_priced_instructions(file.priced_instructions);
-  wire.set_unpriced_instructions(file.unpriced_instructions);
-  wire.set_modelled_instructions(file.modelled_instructions);
-  wire.set_kernels(file.kernels);
-  wire.set_kernels_without_estimate(file.kernels_without_estimate);
-  wire.set_pools(file.pools);
-  wire.set_rows(file.rows);
-  wire.set_unknown_trip_counts(file.unknown_trip_counts);
-  wire.set_host_transfers(file.host_transfers);
-  wire.set_host_computations(file.host_computations);
-  wire.set_async_computations(file.async_computations);
-  wire.set_opaque_calls(file.opaque_calls);
-  wire.set_linkless_collectives(file.linkless_collectives);
-  wire.set_unassigned_arrays(file.unassigned_arrays);
-  wire.set_unassigned_copies(file.unassigned_copies);
-  wire.set_kept_copies(file.kept_copies);
-  wire.set_unscheduled_computations(file.unscheduled_computations);
-  wire.set_profile_names_unmatched(file.profile_names_unmatched);
+#define MALLOCGAME_WRITE_COUNT(name) wire.set_##name(file.summary.name);
+  MALLOCGAME_KEPT_COUNTS(MALLOCGAME_WRITE_COUNT)
+#undef MALLOCGAME_WRITE_COUNT
   return PackFile(FileKind::kProgram, replay::SerializeMessage(wire));
 }
 

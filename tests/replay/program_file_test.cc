@@ -21,13 +21,13 @@ ProgramFile SampleFile() {
   file.hardware = testing::TestHardware(testing::kSampleFastBytes);
   file.xla_plan = testing::SamplePlan(*file.program, file.hardware);
   file.origin = "written by hand";
-  file.priced_instructions = 3;
-  file.unpriced_instructions = 4;
-  file.pools = 5;
-  file.rows = 6;
-  file.unknown_trip_counts = 7;
-  file.unscheduled_computations = 9;
-  file.profile_names_unmatched = 8;
+  file.summary.priced_instructions = 3;
+  file.summary.unpriced_instructions = 4;
+  file.summary.pools = 5;
+  file.summary.rows = 6;
+  file.summary.unknown_trip_counts = 7;
+  file.summary.unscheduled_computations = 9;
+  file.summary.profile_names_unmatched = 8;
   return file;
 }
 
@@ -37,13 +37,7 @@ void CheckSame(const ProgramFile& a, const ProgramFile& b) {
   CHECK(a.hardware == b.hardware);
   CHECK(a.xla_plan == b.xla_plan);
   CHECK(a.origin == b.origin);
-  CHECK(a.priced_instructions == b.priced_instructions);
-  CHECK(a.unpriced_instructions == b.unpriced_instructions);
-  CHECK(a.pools == b.pools);
-  CHECK(a.rows == b.rows);
-  CHECK(a.unknown_trip_counts == b.unknown_trip_counts);
-  CHECK(a.unscheduled_computations == b.unscheduled_computations);
-  CHECK(a.profile_names_unmatched == b.profile_names_unmatched);
+  CHECK(a.summary == b.summary);
 }
 
 std::string ErrorOf(const ProgramFile& file) {
@@ -119,13 +113,13 @@ TEST_CASE("a program file keeps waits for links, and a file without has none") {
   REQUIRE(program.ok());
   CHECK((*program)->fingerprint() != file.program->fingerprint());
   file.program = *program;
-  file.modelled_instructions = 1;
+  file.summary.modelled_instructions = 1;
   file.xla_plan.reset();
   const std::string bytes = SerializeProgramFile(file);
   const auto back = ParseProgramFile(bytes);
   REQUIRE(back.ok());
   CheckSame(file, *back);
-  CHECK(back->modelled_instructions == 1);
+  CHECK(back->summary.modelled_instructions == 1);
   CHECK(back->program->cost().instructions.back().link_ps == 7);
   CHECK(ParseProgramFile(without)->program->cost().instructions.back().link_ps == 0);
 
@@ -148,18 +142,18 @@ TEST_CASE("a program file keeps which instructions are kernels") {
   REQUIRE(program.ok());
   CHECK((*program)->fingerprint() != file.program->fingerprint());
   file.program = *program;
-  file.kernels = 2;
-  file.kernels_without_estimate = 1;
-  file.host_computations = 3;
-  file.kept_copies = 4;
+  file.summary.kernels = 2;
+  file.summary.kernels_without_estimate = 1;
+  file.summary.host_computations = 3;
+  file.summary.kept_copies = 4;
   file.xla_plan.reset();
   const auto back = ParseProgramFile(SerializeProgramFile(file));
   REQUIRE(back.ok());
   CheckSame(file, *back);
-  CHECK(back->kernels == 2);
-  CHECK(back->kernels_without_estimate == 1);
-  CHECK(back->host_computations == 3);
-  CHECK(back->kept_copies == 4);
+  CHECK(back->summary.kernels == 2);
+  CHECK(back->summary.kernels_without_estimate == 1);
+  CHECK(back->summary.host_computations == 3);
+  CHECK(back->summary.kept_copies == 4);
   CHECK(back->program->cost().instructions.back().kernel);
 }
 
@@ -195,8 +189,8 @@ TEST_CASE("extreme numbers and names survive") {
   ProgramFile file = SampleFile();
   file.program = *program;
   file.xla_plan.reset();
-  file.rows = std::numeric_limits<int64_t>::max();
-  file.pools = std::numeric_limits<int64_t>::min();
+  file.summary.rows = std::numeric_limits<int64_t>::max();
+  file.summary.pools = std::numeric_limits<int64_t>::min();
   const absl::StatusOr<ProgramFile> back = ParseProgramFile(SerializeProgramFile(file));
   INFO(back.status());
   REQUIRE(back.ok());
