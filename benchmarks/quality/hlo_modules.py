@@ -86,16 +86,6 @@ def scheduled(text: str) -> str:
 # is, so that it is known at which one it ended.
 
 
-def hlo_proto(module: bytes) -> bytes:
-    """An HloProto with this HloModuleProto."""
-    length, size = len(module), bytearray()
-    while length > 0x7F:
-        size.append(length & 0x7F | 0x80)
-        length >>= 7
-    size.append(length)
-    return b"\x0a" + bytes(size) + module
-
-
 def answer_texts() -> None:
     import jax
     from jaxlib import _hlo, xla_client  # type: ignore[attr-defined]
@@ -129,7 +119,7 @@ def answer_texts() -> None:
         say(step="parse")
         try:
             module = _hlo.hlo_module_from_text(text)
-            proto = hlo_proto(module.as_serialized_hlo_module_proto())
+            proto = module.as_serialized_hlo_module_proto()
         except Exception as error:
             lines = str(error).splitlines() or [type(error).__name__]
             say(result="unread", why=next((x for x in lines if "error:" in x), lines[0]))
