@@ -131,6 +131,32 @@ def test_the_command_learns_the_priority_game(tmp_path, run):
         assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
 
 
+def test_the_command_learns_the_fine_game(tmp_path, run):
+    """The agent's game has five actions and exact rewards, and is what --resume goes on with."""
+    out, level = tmp_path / "run", mg.levels("validation")[0]
+    names = (PROGRAM, level.name)
+    done = run(*train(*names, "--out", out, "--seconds", 1, "--game", "fine"))
+    assert done.returncode == 0, done.stderr
+    for name, program in zip(names, (mg.load_program(PROGRAM), level.load_program()), strict=True):
+        played = mg.load_log(out / f"{name}.mgr").game(program)
+        assert played.options == mg.FINE_GAME and played.num_actions == 5
+    before = len(steps_in(out))
+    for game in ((), ("--game", "fine")):
+        resumed = run("train", "muzero", *names, "--out", out, "--resume", "--seconds", 1, *game)
+        assert resumed.returncode == 0, resumed.stderr
+    assert len(steps_in(out)) > before
+    played = mg.load_log(out / f"{PROGRAM}.mgr").game(mg.load_program(PROGRAM))
+    assert played.options == mg.FINE_GAME
+    for arguments, sentence in (
+        (("--resume", "--game", "priority"), "--game: found priority, but"),
+        (("--game", "fine", "--config", "candidates=4"), "but --config has candidates=4"),
+    ):
+        done = run("train", "muzero", *names, "--out", out, *arguments)
+        assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
+    done = run("train", "egrl", PROGRAM, "--out", tmp_path / "egrl", "--game", "fine")
+    assert done.returncode == 2 and "game: found 'fine', allowed" in done.stderr
+
+
 def steps_in(out: pathlib.Path) -> list[list[str]]:
     """What every step found: the curve without its times."""
     with open(out / "curve.csv", newline="") as file:
@@ -199,6 +225,7 @@ def begin(tmp_path, monkeypatch):
             seed=None,
             config={name: str(value) for name, value in config.items()},
             hardware=hardware,
+            game=None,
             seconds=seconds,
             tuned_from=None,
             actors=None,

@@ -142,6 +142,8 @@ def test_games_are_trained_on_as_they_are(tmp_path):
         agents.MuZero(level.game(), config)
     with pytest.raises(mg.InvalidInputError, match="found the hardware tpu_v5e, allowed: none"):
         agents.MuZero(game, SMALL, hardware=mg.Hardware.preset("tpu_v5e"))
+    with pytest.raises(mg.InvalidInputError, match="found the options .* because a Game has its"):
+        agents.MuZero(game, SMALL, game="fine")
 
 
 def test_saved_and_loaded_it_goes_on_the_same(checkpoint, tmp_path):

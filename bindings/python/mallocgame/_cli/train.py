@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 import mallocgame as mg
-from mallocgame import plots
+from mallocgame import games, plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
@@ -67,9 +67,9 @@ def register(commands: parser.Commands) -> None:
     parser.add_hardware(command)
     command.add_argument(
         "--game",
-        choices=["time", "priority", "schedule"],
-        help="the game that it plays (priority); for muzero the same as --config game=GAME, for "
-        "egrl without --hierarchy, and not schedule",
+        choices=games.NAMES,
+        help="the game that it plays (priority); fine is priority with one segment at a time and "
+        "exact stalls; egrl takes time or priority, without --hierarchy",
     )
     command.add_argument(
         "--tuned-from",
@@ -179,10 +179,6 @@ def _training(options: argparse.Namespace) -> Training:
             options.actors,
             options.ray,
         )
-    if options.game is not None and config.setdefault("game", options.game) != options.game:
-        raise InvalidInputError(
-            f"--game: found {options.game}, but --config has game={config['game']}"
-        )
     if options.most_stale is not None and options.actors is None and options.ray is None:
         raise InvalidInputError("--most-stale: is of actors; give --actors or --ray too")
     return MuZeroTraining(
@@ -192,6 +188,7 @@ def _training(options: argparse.Namespace) -> Training:
         options.seed,
         config,
         hardware,
+        options.game,
         _MUZERO_SECONDS if options.seconds is None else options.seconds,
         options.tuned_from,
         options.actors,

@@ -17,6 +17,8 @@ from mallocgame._cli.rows import print_comparison
 from mallocgame._cli.training import Progress, Training, check_fresh, check_same, file_names
 from mallocgame._core import write_file
 from mallocgame.agents import POLISH_SHARE, MuZero, begin_muzero
+from mallocgame.agents.muzero import settings_of
+from mallocgame.errors import InvalidInputError
 from mallocgame.experiments.plan_rows import Row, geometric_mean, plan_row, reference
 
 _CHECKPOINT = "checkpoint.muzero"
@@ -49,12 +51,14 @@ class MuZeroTraining(Training):
         seed: int | None,
         config: Mapping[str, str],
         hardware: mg.Hardware | None,
+        game: str | None,
         seconds: float,
         tuned_from: str | None,
         actors: int | None,
         ray: str | None,
         most_stale: int | None,
     ) -> None:
+        config = _with_game(config, game)
         os.makedirs(folder, exist_ok=True)
         self._checkpoint = os.path.join(folder, _CHECKPOINT)
         if check_fresh(self._checkpoint, resume):
@@ -70,10 +74,11 @@ class MuZeroTraining(Training):
                 seed,
                 {name: asked[name] for name in config},
             )
+            self._check_game(game)
         else:
             if actors is not None:
                 config = {"groups": str(actors), **config}
-            own: dict[str, Any] = {"hardware": hardware, "tuned_from": tuned_from}
+            own: dict[str, Any] = {"hardware": hardware, "tuned_from": tuned_from, "game": game}
             self.trainer = (
                 MuZero(programs, config, seed or 0, **own)
                 if seconds <= 0
@@ -90,6 +95,17 @@ class MuZeroTraining(Training):
         self._names = file_names(self.trainer.names)
         steps = dict.fromkeys(self.trainer.names, self.trainer.iterations)
         super().__init__(folder, steps, seconds * (1 - share))
+
+    def _check_game(self, game: str | None) -> None:
+        """Refuses another game than the checkpoint's; fine and priority have settings in common."""
+        if game is None or not self.trainer.iterations:
+            return
+        played = self.trainer.best_game().game
+        begun = "fine" if getattr(played.options, "exact_stalls", False) else played.kind
+        if game != begun:
+            raise InvalidInputError(
+                f"--game: found {game}, but {self._checkpoint} was begun with {begun}"
+            )
 
     @property
     def steps(self) -> int:
@@ -240,3 +256,12 @@ class MuZeroTraining(Training):
             "seed": self.trainer.seed,
             "settings": self.trainer.settings,
         }
+
+
+def _with_game(config: Mapping[str, str], game: str | None) -> dict[str, str]:
+    """Adds the settings of a game. InvalidInputError: some are given otherwise."""
+    of_game, _ = settings_of(game)
+    for name, one in of_game.items():
+        if config.get(name, one) != one:
+            raise InvalidInputError(f"--game: found {game}, but --config has {name}={config[name]}")
+    return {**config, **of_game}

@@ -26,20 +26,20 @@ def muzero_settings() -> list[Setting]:
     return [Setting(*setting) for setting in torch_module().muzero_settings()]
 
 
-def _settings_of(game: str | GameOptions) -> dict[str, str]:
-    """Returns the settings that a game stands for. InvalidInputError: it has other options too."""
-    if isinstance(game, str):
-        return {"game": game}
+def settings_of(game: str | GameOptions | None) -> tuple[dict[str, str], GameOptions | None]:
+    """Returns the settings that a game stands for, and the game if it has other options too."""
+    if game is None:
+        return {}, None
+    if isinstance(game, str) and game not in games.NAMES:
+        return {"game": game}, None  # which the settings refuse
+    chosen = games.of(game)
     known = {setting.name for setting in muzero_settings()}
-    usual = games.of(game.name).options()
-    for name, one in game.options().items():
-        if name not in known and one != usual.get(name):
-            raise InvalidInputError(
-                f"muzero: {name}: found {one} for the {game.name} game, which is no setting; "
-                "give Games in place of programs"
-            )
-    own = {name: one for name, one in game.options().items() if name in known}
-    return {"game": game.name} | texts(own)
+    usual, options = games.of(chosen.name).options(), chosen.options()
+    settings = {}
+    if game != chosen.name:  # with its usual options
+        settings = texts({name: one for name, one in options.items() if name in known})
+    whole = all(name in known or one == usual.get(name) for name, one in options.items())
+    return {"game": chosen.name} | settings, None if whole else chosen
 
 
 class MuZero(TorchTrainer):
@@ -50,7 +50,7 @@ class MuZero(TorchTrainer):
     number of candidates; of a program it is the priority game whose weights promise most.
     config: settings by name, see muzero_settings(); those left out keep their default.
     game: the game that it plays, as Game takes it: the same as the settings of its name and
-    options.
+    options. If it has options that are no settings, as "fine", a program is played in that game.
     tuned_from: an agent, or the path of its checkpoint, with whose networks the training begins;
     settings that are left out are the agent's.
     seed, threads: the stream of steps depends on programs, config and seed only; threads 0 is one
@@ -58,8 +58,8 @@ class MuZero(TorchTrainer):
     hardware: on which the programs run instead of their own. Levels and Games have their own.
 
     InvalidInputError: a setting is none, the game is given twice, a level or a Game is to run on
-    another hardware, a Game is of another kind, nothing is to be decided in one of the games, or
-    the settings make other networks than the agent has.
+    another hardware, a Game is of another kind or is to be played in another game, nothing is to be
+    decided in one of the games, or the settings make other networks than the agent has.
     """
 
     def __init__(
@@ -75,14 +75,15 @@ class MuZero(TorchTrainer):
         settings = texts(config or {})
         if isinstance(tuned_from, (str, os.PathLike)):
             tuned_from = MuZeroAgent.load(tuned_from)
-        for name, one in ({} if game is None else _settings_of(game)).items():
+        of_game, own = settings_of(game)
+        for name, one in of_game.items():
             if settings.setdefault(name, one) != one:
                 raise InvalidInputError(
                     f"muzero: found {name}='{one}' and the setting {name}='{settings[name]}'"
                 )
         if tuned_from is not None:
             settings = tuned_from.settings | settings
-        self._problems = _problems_of(programs, hardware)
+        self._problems = _problems_of(programs, hardware, own)
         self._actors: Actors | None = None
         self._trainer = torch_module().MuZeroTrainer(
             self._problems,
@@ -102,7 +103,8 @@ class MuZero(TorchTrainer):
     ) -> "MuZero":
         """Goes on with what save() wrote, with the very same stream.
 
-        programs: those that it was begun with; None where they are known by name.
+        programs: those that it was begun with; None where they are known by name. Before the first
+        step a game with options that are no settings is given by Games.
         InvalidInputError: the file is damaged or of another version, or the programs or hardware
         are others.
         """
@@ -207,12 +209,14 @@ class MuZero(TorchTrainer):
         return int(self._trainer.iterations)
 
 
-def _problems_of(programs: Trained | Iterable[Trained], hardware: Hardware | None) -> list[Problem]:
+def _problems_of(
+    programs: Trained | Iterable[Trained], hardware: Hardware | None, own: GameOptions | None = None
+) -> list[Problem]:
     given = [programs] if isinstance(programs, Trained) else programs
-    return [_problem_of(one, hardware) for one in given]
+    return [_problem_of(one, hardware, own) for one in given]
 
 
-def _problem_of(one: Trained, hardware: Hardware | None) -> Problem:
+def _problem_of(one: Trained, hardware: Hardware | None, own: GameOptions | None) -> Problem:
     if isinstance(one, str) and one not in program_names():
         one = find_level(one) or one
     if isinstance(one, (Level, Game)):
@@ -222,12 +226,31 @@ def _problem_of(one: Trained, hardware: Hardware | None) -> Problem:
                 f"{kind} '{name}': found the hardware {hardware.name}, allowed: none, "
                 f"because a {kind} has its own"
             )
-        if isinstance(one, Game):
-            return name, one, None
-        return name, one.load_program(), one.hardware()
-    if isinstance(one, Program):
-        return one.name, one, hardware
-    return one, load_program(one), hardware
+        if isinstance(one, Level):
+            if own is not None:
+                return name, one.game(own), None
+            return name, one.load_program(), one.hardware()
+        if own is not None:
+            raise InvalidInputError(
+                f"game '{name}': found the options {own}, allowed: none, because a Game has its own"
+            )
+        return name, one, None
+    name, program = (one.name, one) if isinstance(one, Program) else (one, load_program(one))
+    if own is not None:
+        return name, Game(program, hardware, own), None
+    return name, program, hardware
+
+
+def annealed_games(trainer: MuZero) -> list[Game]:
+    """Returns the priority games in which annealing demonstrates, one for each program."""
+    return [
+        one
+        if isinstance(one, Game) and one.kind == "priority"
+        else Game(program, hardware, "priority")
+        for (_, one, _), program, hardware in zip(
+            trainer._problems, trainer.programs, trainer.hardware, strict=True
+        )
+    ]
 
 
 class Decision(NamedTuple):

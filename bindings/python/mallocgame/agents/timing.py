@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from mallocgame._core import Game, Hardware, solve_game
 from mallocgame._torch import torch_module
-from mallocgame.agents.muzero import MuZero, MuZeroAgent, Trained, muzero_settings
+from mallocgame.agents.muzero import MuZero, MuZeroAgent, Trained, annealed_games, muzero_settings
+from mallocgame.games import GameOptions
 
 POLISH_SHARE = 0.1  # of the time, for annealing the best plans at the end
 _DECISIONS = "demonstration_decisions"
@@ -24,6 +25,7 @@ def begin_muzero(
     threads: int = 0,
     hardware: Hardware | None = None,
     tuned_from: MuZeroAgent | str | os.PathLike[str] | None = None,
+    game: str | GameOptions | None = None,
 ) -> MuZero:
     """Begins a MuZero training that is to last so long, with a demonstration of annealing to suit.
 
@@ -38,7 +40,7 @@ def begin_muzero(
     settings = dict(config or {})
 
     def begin(settings: Mapping[str, object]) -> MuZero:
-        return MuZero(given, settings, seed, threads, hardware, tuned_from=tuned_from)
+        return MuZero(given, settings, seed, threads, hardware, game, tuned_from)
 
     trainer = begin(settings)
     if _DECISIONS in settings or trainer.settings["preset"] == "paper":
@@ -53,8 +55,7 @@ def _demonstration_decisions(trainer: MuZero, seconds: float) -> float:
     """
     measuring = min(_MEASURING_SHARE * seconds / len(trainer.names), _MOST_MEASURING_SECONDS)
     seconds_of_a_decision = 0.0  # of one in each program, as it counts
-    for program, hardware in zip(trainer.programs, trainer.hardware, strict=True):
-        game = Game(program, hardware=hardware, game="priority")
+    for game in annealed_games(trainer):
         counted = torch_module().muzero_count_of_decision(game)
         decisions = max(1, len(solve_game(game, "greedy").actions))
         seconds_of_a_decision += _seconds_of_a_game(game, measuring) / decisions / counted
