@@ -43,8 +43,16 @@ SOLVERS = {
     "xla": set(),
     "schedule": {"solver.h", "recorder.h", "registry.h"},
     "playing": {"styles", "xla", "solver.h", "bounds.h", "budget.h"},
-    "planning": {"playing", "policy", "styles", "xla", "solver.h", "recorder.h",
-                 "budget.h", "anneal_result.h"},
+    "planning": {
+        "playing",
+        "policy",
+        "styles",
+        "xla",
+        "solver.h",
+        "recorder.h",
+        "budget.h",
+        "anneal_result.h",
+    },
 }
 # Headers of `solvers` in no folder -> what they and their sources may include of it.
 SOLVERS_TOP = {

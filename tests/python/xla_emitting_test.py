@@ -180,7 +180,7 @@ def test_other_offsets(check, written, rules, change):
     color = written.program.hardware.fast_memory_space
     moved = with_offsets(written.scheduled.assignment, color, change)
     refused = check(written.scheduled.module, moved)
-    assert refused.rule in rules and str(refused).startswith(f"rule {refused.rule}: ")
+    assert refused.rule in rules
     assert all(name.encode() in written.scheduled.module for name in refused.instructions)
 
 
