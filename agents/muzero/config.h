@@ -59,11 +59,11 @@ struct Config {
   // The game, and what is observed of it.
   Setting<std::string> game = {
       "priority", "time|priority|schedule",
-      "The game that is played: time asks about accesses in the order of time, priority places the "
+      "The game that is played: time decides accesses in the order of time, priority places the "
       "most important residences first, schedule decides the order of instructions before that."};
   Setting<int> candidates = {
       kMaxCandidates, 1, kMaxCandidates,
-      "Number of the most important runs that the priority game shows at a time; the schedule game "
+      "Number of the most important segments that the priority game shows; the schedule game "
       "shows at most 47. With fewer the games of annealing, which sees as many as it can, can't "
       "always be followed."};
   Setting<int> min_buffer_bytes = {

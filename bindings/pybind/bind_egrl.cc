@@ -132,7 +132,7 @@ void BindEgrlTrainer(py::module_& module) {
                              "The seed that the training was begun with.")
       .def_property_readonly("generations", &egrl::Trainer::generations, "Steps done.")
       .def_property_readonly("evaluations", &egrl::Trainer::evaluations,
-                             "Maps graded since the begin, of all problems.")
+                             "Maps graded since the start, of all problems.")
       .def_property_readonly("parameters", &egrl::Trainer::parameters,
                              "The number of weights of the networks that play.");
 }

@@ -304,7 +304,7 @@ void BindGame(py::module_& module) {
       .def_property_readonly(
           "min_buffer_bytes",
           [](const GameHandle& g) { return g.game->options().min_buffer_bytes; },
-          "Smaller buffers stay in main memory, and the game does not ask about them.")
+          "Smaller buffers stay in main memory, and the game does not decide about them.")
       .def_property_readonly(
           "max_decisions", [](const GameHandle& g) { return g.game->max_decisions(); },
           "An upper limit of the length of a game.")

@@ -246,7 +246,7 @@ void BindPlacement(py::module_& module) {
                   module, "Placement",
                   "The placement problem of a program.\n\nEach node has one level for its weights "
                   "and one for its activations, 0 the fastest. A map is uint8 [num_nodes, 2]. On a "
-                  "priority game a node is a run, whose level says how it is served."))
+                  "priority game a node is a segment, whose level says how it is served."))
       .def(py::init(&PlacementOn), py::arg("program").none(false), py::arg("hierarchy"),
            "InvalidInputError if the last level does not hold the program, or there is nothing to "
            "place.")
@@ -332,8 +332,8 @@ void BindPlacement(py::module_& module) {
           },
           "The Game that maps are played in; None on a hierarchy.")
       .def_property_readonly("num_nodes", &PlacementHandle::nodes,
-                             "The number of instructions whose tensors are placed, or on an order "
-                             "game of runs.")
+                             "The number of instructions whose tensors are placed, or on a "
+                             "priority game of segments.")
       .def_property_readonly(
           "level_names", [](const PlacementHandle& p) { return p.problem->level_names(); },
           "The names of the levels, the fastest first.")

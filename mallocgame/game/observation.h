@@ -44,19 +44,19 @@
 //   scalars      [columns]
 //   action_mask  as above.
 //
-// The open runs wish for space and for the channel: each for its buffer from where Late's residence
-// begins at best, and for its prefetch before it is needed. For what the actions say of demand, the
-// program is cut into 64 pieces of equal all-main time, within which wishes are spread evenly.
+// The open runs wish for space and for the channel: each for its buffer from the earliest start of
+// a Late residence, and for its prefetch before it is needed. For what the actions say of demand,
+// the program is cut into 64 pieces of equal all-main time, within which wishes are spread evenly.
 //
 // The schedule game has the priority game's parts, which are 0 while the order is decided, and
 // more:
 //
 //   units        [kReadyShown, columns]: the units that can be taken; a row of zeros
 //                where there is none. It comes first.
-//   actions      as the priority game's, behind rows for the actions that decide the order. These
-// say
-//                only what is legal.
-//   scalars      [columns]: the priority game's, and others behind them.
+//   actions      rows for the actions that decide the order, which say only what is legal, and
+//                then those of the priority game.
+//   scalars      [columns]: those of the priority game, and
+//                others after them.
 //
 // Decisions are not in the order of time, so the columns, ticks_back + ticks_ahead of them, divide
 // the whole program into pieces of equal all-main time.

@@ -31,7 +31,7 @@ absl::Status CheckSteps(const std::string& name, const OffsetInterval& interval)
     good = good && steps[k].begin > steps[k - 1].begin && steps[k].size > steps[k - 1].size;
   }
   if (good) return absl::OkStatus();
-  return Refused(name, ": its steps must rise from its begin to its size ", interval.size);
+  return Refused(name, ": its steps must rise from its start to its size ", interval.size);
 }
 
 // The gaps as far as they lie within the interval, in the order of time.
@@ -56,7 +56,7 @@ absl::Status CheckInterval(const OffsetProblem& problem, size_t i) {
   MG_RETURN_IF_ERROR(CheckRange(name + ": offset", interval.given.value_or(0), 0));
   if (interval.begin > interval.end) {
     return Refused(name, ": found times [", interval.begin, ", ", interval.end,
-                   "), allowed: an end at or above the begin");
+                   "), allowed: an end at or above the start");
   }
   const int64_t more = problem.alignment / std::gcd(interval.alignment, problem.alignment);
   if (interval.alignment > kMaxBytes / more) {
@@ -86,7 +86,7 @@ absl::Status CheckGaps(const OffsetInterval& interval) {
   for (const OffsetGap& gap : interval.gaps) {
     if (gap.begin > gap.end) {
       return Refused("found a gap over the times [", gap.begin, ", ", gap.end,
-                     "), allowed: an end at or above the begin");
+                     "), allowed: an end at or above the start");
     }
     if (gap.low < 0 || gap.low > gap.high || gap.high > interval.size) {
       return Refused("found a gap that takes the bytes [", gap.low, ", ", gap.high,

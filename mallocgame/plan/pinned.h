@@ -21,8 +21,8 @@ struct PlacedPin {
   int64_t offset = 0;
 };
 
-// The pins of a program, by begin. Whoever can stays all its life, if that takes no more than half
-// of fast memory.
+// The pins of a program, by start. A buffer that can stays all its life, if that takes no more
+// than half of fast memory.
 std::vector<PlacedPin> PlacePins(const Program& program, const Hardware& hardware);
 
 // InvalidArgument names the bytes if the pins don't fit into fast memory.

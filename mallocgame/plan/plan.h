@@ -15,9 +15,9 @@
 
 namespace mallocgame {
 
-// A buffer's stay in fast memory: it has the bytes [offset, offset + size of the buffer) over the
-// ticks [begin, end). If the stay begins with a prefetch in slices, each slice takes its bytes only
-// from the begin of its own copy on.
+// A stay of a buffer in fast memory: it has the bytes [offset, offset + size of the buffer) over
+// the ticks [begin, end). If the stay begins with a prefetch in slices, each slice takes its bytes
+// only from the start of its own copy on.
 struct Residence {
   BufferId buffer;
   int64_t offset = 0;

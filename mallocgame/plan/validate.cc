@@ -130,7 +130,7 @@ class Validator {
     }
   }
 
-  // The prefetches of a residence fill each of its bytes once, from its begin on, from one source.
+  // The prefetches of a residence fill each of its bytes once, from its start on, from one source.
   void CheckPrefetches() {
     for (size_t i = 0; i < prefetches_.size(); ++i) {
       std::vector<size_t>& copies = prefetches_[i];

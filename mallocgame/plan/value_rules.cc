@@ -1,6 +1,6 @@
 // Walks through the events of one buffer at a time, in time order. A loop is walked twice, because
 // every further pass finds what the second one finds. For if the loop writes the buffer, where the
-// newest value is at the end of a pass does not depend on where it was at its begin. And if it does
+// newest value is at the end of a pass does not depend on where it was at its start. And if it does
 // not, a pass only adds to the memories that hold the newest value.
 #include "mallocgame/plan/value_rules.h"
 
@@ -325,7 +325,7 @@ class ValueWalk {
     if (plan_.residences[residence].begin > a.tick) version = newest_;
     if (version != newest_) {
       Break(Rule::kCopy,
-            absl::StrCat(At(a.tick), "is written between the begin of the copy in place of '",
+            absl::StrCat(At(a.tick), "is written between the start of the copy in place of '",
                          program_.instruction(a.tick).name, "' and this tick"));
     }
   }

@@ -40,10 +40,10 @@ struct BufferUse {
   Tick begin = 0, end = 0;
   friend auto operator<=>(const BufferUse&, const BufferUse&) = default;
 };
-// Sorted by buffer, then begin. Those of one buffer don't overlap.
+// Sorted by buffer, then start. Those of one buffer don't overlap.
 std::vector<BufferUse> TemporaryUses(const Program& program);
 
-// When a buffer lives: from the begin of its first use to the end of its last.
+// When a buffer lives: from the start of its first use to the end of its last.
 struct BufferLife {
   Tick begin = kNever, end = 0;
   int64_t bytes = 0;

@@ -30,7 +30,7 @@ ResidenceSearch::ResidenceSearch(const Game& game, const Plan& plan)
       position_of_(game_->tables().decisions.size()) {
   const GameTables& tables = game_->tables();
   std::vector<bool> preloaded(plan.residences.size());
-  // All bytes are reserved from the begin of the last slice on, while the first ones may be filled
+  // All bytes are reserved from the start of the last slice on, while the first ones may be filled
   // before the others are free.
   std::vector<Tick> reserved(plan.residences.size());
   for (const Copy& copy : plan.copies) {

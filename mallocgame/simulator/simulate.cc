@@ -219,7 +219,7 @@ absl::Status TooMuch(const CostModel& cost_model) {
                                             std::numeric_limits<int64_t>::max(), " ps or bytes"));
 }
 
-// Fills in the bytes resident at each tick; the bytes of a slice count from the begin of its own
+// Fills in the bytes resident at each tick; the bytes of a slice count from the start of its own
 // copy. False if they exceed 64 bits.
 bool FillOccupancy(const Program& program, const Plan& plan, Report& report) {
   std::vector<Sum> change(program.instructions().size() + 1);

@@ -30,13 +30,13 @@ class Action(enum.IntEnum):
 
 
 class Mode(enum.IntEnum):
-    """How the priority game serves a run (docs/priority-game.md).
+    """How the priority game serves a segment (docs/priority-game.md).
 
     The action that serves candidate i so is 5 * i + the mode.
     """
 
-    SKIP = _core.SKIP  #: main memory serves the run
+    SKIP = _core.SKIP  #: main memory serves the segment
     LATE = _core.LATE  #: one residence, with bytes reserved as late as copies allow
     EARLY = _core.EARLY  #: one residence, with bytes reserved as early as copies can begin
     PRELOAD = _core.PRELOAD  #: one residence from before the program starts
-    SPLIT = _core.SPLIT  #: the run becomes two
+    SPLIT = _core.SPLIT  #: the segment becomes two

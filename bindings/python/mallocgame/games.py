@@ -50,7 +50,7 @@ class GameOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TimeGame(GameOptions):
-    """Asks about each access in the order of time (docs/rules.md).
+    """Decides each access in the order of time (docs/rules.md).
 
     paper_actions: without CopyEarly.
     drop_backup: accesses that a write's NoCopy binds are decided one by one, and a dead end goes
@@ -175,7 +175,8 @@ def _index(name: str, value: Any) -> int:
 
 
 #: The fine game, the one to start with and the one of the leaderboard's policies: five actions for
-#: one run at a time, small buffers included, in an order that fits most levels, with exact rewards.
+#: one segment at a time, small buffers included, in an order that fits most levels, and exact
+#: rewards.
 FINE_GAME = PriorityGame(
     candidates=1, min_buffer_bytes=512, bytes_weight=0.0, time_weight=0.5, exact_stalls=True
 )

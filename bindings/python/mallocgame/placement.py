@@ -56,9 +56,9 @@ def problem(
     of the baseline's map.
     hardware: of the game; None is the program's own.
     game: "time" has a level for each tensor, fast or main memory; everything in fast memory as far
-    as that is legal is the baseline's map. "priority" has one for each run of a buffer's accesses,
-    how the priority game serves it; the baseline's map is that of XLA's plan or, where that is not
-    known, of the plan of the solver rent.
+    as that is legal is the baseline's map. "priority" has one for each segment of accesses to a
+    buffer, how the priority game serves it; the baseline's map is that of XLA's plan or, where that
+    is not known, of the plan of the solver rent.
 
     InvalidInputError: a hierarchy and also a hardware or the priority game are given, there is no
     such preset, or the last level does not hold the program.
@@ -79,7 +79,7 @@ def problem(
     if game == "time":
         return Placement.of_game(Game(loaded, hardware=hardware), xla_ps)
     plan = solve_game(Game(loaded, hardware), "rent").plan if xla is None else xla
-    # With fewer candidates a run has its turn later than its map says.
+    # With fewer candidates a segment has its turn later than its map says.
     played = Game(loaded, hardware, PriorityGame(candidates=MAX_CANDIDATES))
     return Placement.of_game(played, xla_ps, plan)
 

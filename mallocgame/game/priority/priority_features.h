@@ -31,9 +31,9 @@ inline constexpr Feature kCandidateFeatures[] = {
     {"end", "share of the all-main time that lies before the end of its residence"},
     {"held", "time(all-main time from its first access to the end of its residence)"},
     {"ticks", "ticks(from its first access to the end of its residence)"},
-    {"late_lead", "ticks(from the begin of Late's residence to the first tick that needs it)"},
-    {"early_lead", "ticks(from the begin of Early's residence to the first tick that needs it)"},
-    {"early_stay", "ticks(by which Early's residence ends later, for the eviction)"},
+    {"late_lead", "ticks(by which a Late residence begins before the first tick that needs it)"},
+    {"early_lead", "ticks(by which an Early residence begins before the first tick that needs it)"},
+    {"early_stay", "ticks(by which an Early residence ends later, for the eviction)"},
     {"fetched", "1 if a prefetch fills its residence, unless that is preloaded"},
     {"eviction", "1 if its residence is evicted"},
     {"replaces", "1 if its prefetch takes the place of a plain copy"},
@@ -56,10 +56,10 @@ inline constexpr Feature kPriorityActionFeatures[] = {
      "its reward, but at the end of the game, where the other stalls show"},
     {"saved_share", "s / (|s| + m / 256), where s is that time and m the all-main latency"},
     {"space",
-     "log2(1 + 2^32 x) / 32, where x is the residence's share of all bytes of fast memory over all "
-     "of the all-main time"},
+     "log2(1 + 2^32 x) / 32, where x is the share of its residence in all bytes of fast memory "
+     "over all of the all-main time"},
     {"saved_per_space", "y / (y + 1), where y is saved / the all-main latency / x, at least 0"},
-    {"lead", "ticks(from the residence's begin to the first tick that needs it)"},
+    {"lead", "ticks(by which its residence begins before the first tick that needs it)"},
     {"copies", "time(its prefetch and its eviction, all trips)"},
     {"slack",
      "x / (x + c), where c is its prefetch and x the time that the channel has left for it, before "

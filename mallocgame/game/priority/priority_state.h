@@ -137,13 +137,13 @@ class PriorityState final : public Position {
     return run.placeable && (run.planned.earliest_fetch < run.planned.latest_fetch ||
                              run.planned.end < run.roomy.end);
   }
-  // The tick at which the residence's prefetch is due. One for a segment's first tick has no time:
-  // it counts there.
+  // The tick at which the prefetch of a residence is due. One for the first tick of a segment has
+  // no time: it counts there.
   static Tick DueAt(const PlannedResidence& planned) {
     return planned.need - (planned.earliest_fetch < planned.need ? 1 : 0);
   }
-  // The tick behind which a placed residence's eviction is due; -1: there is none, or it can wait,
-  // because it has time beyond its segment.
+  // The tick behind which the eviction of a placed residence is due; -1: there is none, or it can
+  // wait, because it has time beyond its segment.
   Tick EvictionDueAt(const PlannedResidence& placed) const;
 
  private:

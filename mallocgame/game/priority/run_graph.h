@@ -41,7 +41,7 @@ inline constexpr Feature kRunFeatures[] = {
     {"parts_saving", "what its parts save / what it saves"},
     {"parent", "ln(importance of what it is a part of / its own) / 4; 0: it is a whole life"},
     {"window", "share of time in which its prefetch may run"},
-    {"begin", "share of time before its begin, - 1/2"},
+    {"begin", "share of time before it begins, - 1/2"},
     {"all_held", "ln(shares of bytes times time of all whole lives) / 2"},
     {"all_copies", "ln(one transfer of each whole life / all idle time of the channel) / 2"},
     {"all_saving", "shares of time that all whole lives save"},

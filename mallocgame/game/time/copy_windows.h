@@ -2,7 +2,7 @@
 // in which it could have served copies so far, that is the idle time of the instructions played
 // plus the stalls. A copy occupies an interval of that axis, first in, first out. What is booked
 // keeps its interval whatever is decided later, because everything before the current tick is
-// final. Windows stay within one segment (Program::segment_begin): at a segment's begin the channel
+// final. Windows stay within one segment (Program::segment_begin): at the start of one the channel
 // is empty and starts anew.
 #ifndef MALLOCGAME_GAME_TIME_COPY_WINDOWS_H_
 #define MALLOCGAME_GAME_TIME_COPY_WINDOWS_H_

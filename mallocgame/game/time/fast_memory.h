@@ -25,7 +25,7 @@ class FastMemory {
   Tick EarliestFree(int64_t size, int64_t floor) const;
   // Whether all `size` bytes at `offset` are free from `begin` on.
   bool IsFree(int64_t offset, int64_t size, Tick begin) const;
-  // Takes the bytes until `end`. They must be free from the residence's begin on.
+  // Takes the bytes until `end`. They must be free from the start of the residence on.
   void Take(UndoLog* log, int64_t offset, int64_t size, Tick end);
   // Gives the bytes back at `end`, earlier than they were taken until. No other residence may have
   // taken them since.

@@ -130,7 +130,7 @@ ActionEffect State::ConsiderCopyEarly(const Decision& d, const ActionEffect& cop
   }
 }
 
-// A prefetch and a residence from its begin to `end`: in the latest window that hides the copy; or,
+// A prefetch and a residence from its start to `end`: in the latest window that hides the copy; or,
 // if there is none or fast memory has no room in it, behind the last booked copy, as soon as there
 // is room.
 void State::PlaceTransfer(const Decision& d, Tick end, ActionEffect* effect) const {

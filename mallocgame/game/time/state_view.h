@@ -2,7 +2,7 @@
 // action would do, and the memory and the copy channel as the game keeps them. State::view() gives
 // it. A view copies nothing: it holds as long as the State lives and stays as it is.
 //
-// Absent values in the structs of this folder: an index is -1; an end, or a begin that must come
+// Absent values in the structs of this folder: an index is -1; an end, or a start that must come
 // after something, is tick 0; kNever is a tick that never comes.
 #ifndef MALLOCGAME_GAME_TIME_STATE_VIEW_H_
 #define MALLOCGAME_GAME_TIME_STATE_VIEW_H_

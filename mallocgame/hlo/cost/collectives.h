@@ -47,7 +47,7 @@ class Collectives {
   };
 
   std::vector<Role> role_;           // by tick
-  std::vector<Transfer> transfers_;  // by begin
+  std::vector<Transfer> transfers_;  // by start
 };
 
 }  // namespace mallocgame::hlo

@@ -35,7 +35,7 @@ struct Place {
 struct Transfer {
   int32_t from = 0, to = 0;  // indices into AssignedModule::places()
   Tick begin = 0, end = 0;
-  int32_t region = 0;  // before assignment, of its begin: a window at a region's end may be empty
+  int32_t region = 0;  // before assignment, where it begins: at an end it may be empty
   int64_t part_begin = 0, part_end = 0;  // the bytes of `to` that it fills
   bool preload = false;
   Tick started = 0, done = 0;  // in the order of the module after assignment

@@ -20,7 +20,7 @@ bool PlanReader::InBody(const Loop& loop, const Transfer& transfer) const {
 }
 
 // The compiler may let go of what a loop carries after its last use in the body, and fetch it at
-// the end for the next trip. A Plan fetches it at the begin of each trip instead, and once more
+// the end for the next trip. A Plan fetches it at the start of each trip instead, and once more
 // behind the loop if that is for something: as many copies, and the bytes are as free between.
 // Then the loop's entry finds it in main memory, and no copy brings it there before a trip has
 // changed it.
@@ -83,7 +83,7 @@ int32_t PlanReader::PlaceLike(int32_t p, absl::Span<const AccessId> accesses) {
 // The compiler may let go of what a loop carries after its last use in the body, and write the
 // next value to the same place at the body's end. Where a Plan has no bytes for it between, it
 // goes through main memory: evicted at the end of each trip and before the loop, and fetched
-// at the begin of each trip and behind the loop. Returns false if nothing is let go.
+// at the start of each trip and behind the loop. Returns false if nothing is let go.
 bool PlanReader::LetGo(const Loop& loop, absl::Span<const AccessId> before,
                        absl::Span<const AccessId> inside, absl::Span<const AccessId> after,
                        int32_t p) {

@@ -19,7 +19,7 @@ namespace mallocgame::hlo {
 //   such as updates in place, donated parameters, and what asynchronous pairs hold;
 // - the one before it that has effects: random numbers, custom calls, infeed and outfeed;
 // - where transfers between chips or with the host begin or end, on all before; and all behind
-//   depend on it. So what stands between their begin and their end hides as much of them as before.
+//   depend on it. So what stands between their start and their end hides as much of them as before.
 // What follows from others is left out, but in computations of more than 2^13 instructions.
 void BuildDependences(const Module& module, const Schedule& schedule,
                       const std::vector<int32_t>& of_array, ProgramData& data);

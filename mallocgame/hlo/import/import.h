@@ -74,7 +74,7 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
 // one place over the whole loop or in main memory:
 // - Where XLA reuses its bytes while they hold nothing, the other buffer gets other bytes. If there
 //   are none, it goes through main memory in each trip, by copies that XLA doesn't need.
-// - What XLA fetches at the end of a trip for the next is fetched at the begin of each, and a plain
+// - What XLA fetches at the end of a trip for the next is fetched at the start of each, and a plain
 //   copy that makes its first value is not replaced.
 // - What XLA reads from one place and writes to another is in one place.
 // Where a transfer does the work of a plain copy and is no prefetch between buffers that may move,

@@ -53,7 +53,7 @@ class CopyWriter {
   // A preload has to be fetched for the next run, as soon as nothing else needs its bytes.
   struct Again {
     int32_t piece = 0;
-    int32_t first = 0;  // the copy-start at the begin
+    int32_t first = 0;  // the copy-start at the start
     Tick from = 0;
   };
 
@@ -97,7 +97,7 @@ class CopyWriter {
   PlanTransfers all_;
   std::vector<Tick> last_use_;              // by array: in the module before, of what is a value
   std::vector<bool> is_replaced_;           // by tick
-  std::multimap<Tick, int32_t> beginning_;  // pieces that haven't begun, by begin
+  std::multimap<Tick, int32_t> beginning_;  // pieces that haven't begun, by their start
   std::vector<int32_t> value_;              // by transfer: what it copies, once it begins
   std::vector<std::map<int64_t, int32_t>> slices_;  // by transfer: what has arrived, by first byte
   std::vector<Live> live_;                          // in order of their begins

@@ -1,5 +1,5 @@
-// A queue of work: what is left of it at the begin of a copy follows from what was left at the
-// begin of the copy before.
+// A queue of work: what is left of it at the start of a copy follows from what was left at the
+// start of the copy before.
 #include "mallocgame/solvers/xla/copy_resource.h"
 
 #include <algorithm>

@@ -17,7 +17,7 @@ namespace mallocgame {
 
 class CopyResource {
  public:
-  using Key = std::pair<Tick, int64_t>;  // a copy, by its begin and a running number
+  using Key = std::pair<Tick, int64_t>;  // a copy, by its start and a running number
 
   // `time_ps` is what each tick gives to copies. Sums stop at 2^61.
   explicit CopyResource(absl::Span<const int64_t> time_ps);
@@ -34,7 +34,7 @@ class CopyResource {
   struct Entry {
     Tick end;
     int64_t work_ps;
-    int64_t before_ps;  // the work of the copies ahead of it that is left at its begin
+    int64_t before_ps;  // the work of the copies ahead of it that is left at its start
   };
   using Copies = std::map<Key, Entry>;
 

@@ -2,7 +2,7 @@
 // preferred multiple of the copy's own time, and if that fails, at the begins next to it (XLA
 // reference 4.5; CostAnalysisPrefetchIntervalPicker).
 //
-// A begin is named as XLA names it, by the tick `s` behind which the copy starts: the window is
+// A start is named as XLA names it, by the tick `s` behind which the copy starts: the window is
 // [s + 1, end).
 #ifndef MALLOCGAME_SOLVERS_XLA_INTERVAL_PICKER_H_
 #define MALLOCGAME_SOLVERS_XLA_INTERVAL_PICKER_H_
@@ -67,7 +67,7 @@ class IntervalPicker {
   };
   Candidates Begins(Tick first, Tick end, int64_t copy_ps, int64_t saved_ps) const;
   // Where the `count` slices of a prefetch behind `s` begin: each one when another part of the time
-  // is over (XLA reference 4.12). The first begin is `s`.
+  // is over (XLA reference 4.12). The first start is `s`.
   std::vector<Tick> SliceBegins(Tick s, Tick end, int count) const;
   // The first tick e > `from` such that Elapsed(from, e) >= overlap_ps; the end if there is none.
   Tick HiddenBy(Tick from, double overlap_ps) const;

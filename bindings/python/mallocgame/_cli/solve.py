@@ -104,8 +104,8 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         "--game",
         choices=games.NAMES,
         help="the game of solvers that play one: time decides each access in the order of time, "
-        "priority places residences in the order of importance, fine is priority with one run at a "
-        "time and exact stalls, schedule decides the order of instructions first (default: "
+        "priority places residences in the order of importance, fine is priority with one segment "
+        "at a time and exact stalls, schedule decides the order of instructions first (default: "
         "priority for anneal, mcts and egrl, the game of its training for an agent, else time)",
     )
     command.add_argument(

@@ -73,7 +73,7 @@ class EgrlTraining(Training):
         actors: int | None,
         ray: str | None,
     ) -> None:
-        """`evaluations` limits the maps of each program since its begin.
+        """`evaluations` limits the maps of each program since its start.
 
         `seconds` limits this run, for all programs together; 0: no limit. `actors` and `ray` are
         for one agent: processes of this machine, or a cluster, which make its maps.
@@ -312,9 +312,9 @@ def _begin(
 
 
 def _map_document(problem: mg.placement.Placement, found: FoundMap) -> dict[str, Any]:
-    """The map, and for people the level of each node's bytes, or how each run is served.
+    """The map, and for people the level of each node's bytes, or how each segment is served.
 
-    Null where there are no bytes, or the run never came up.
+    Null where there are no bytes, or the segment never came up.
     """
     names, levels = problem.program.instruction_names, problem.level_names
     lies = problem.rectify(found.map)

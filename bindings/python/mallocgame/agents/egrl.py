@@ -71,7 +71,7 @@ class Egrl(TorchTrainer):
         """Does one generation of one problem: grades maps, and learns from them.
 
         Returns what it did: the problem's place among all, its evaluations and best_ps since the
-        begin, fitness of its parts, losses, and so on (docs/egrl.md). Ctrl-C ends it and raises
+        start, fitness of its parts, losses, and so on (docs/egrl.md). Ctrl-C ends it and raises
         KeyboardInterrupt; then only results can be asked for.
         """
         harvest = None if self._actors is None else self._actors.harvest()
