@@ -167,6 +167,27 @@ def test_paper_actions(program):
         state.apply(state.legal_actions()[-1])
 
 
+@pytest.mark.parametrize("solver", ["greedy", "rent"])
+def test_a_penalty_that_nobody_pays_changes_no_game(solver):
+    wavernn = mg.load_program("wavernn_64steps_b8.tpu_v6e")
+    latencies = {
+        mg.solve(
+            wavernn, solver, game=mg.TimeGame(illegal_penalty=penalty), evaluations=20, seconds=0
+        ).report.latency_ps
+        for penalty in (0.0, 0.1)
+    }
+    assert len(latencies) == 1
+
+
+def test_dead_ends_and_penalties_go_into_logs(program):
+    game = mg.Game(program, drop_backup=True, illegal_penalty=0.1)
+    rng, state = random.Random(1), game.initial_state()
+    while not state.is_terminal():
+        assert len(state.legal_actions()) == 4
+        state.apply(rng.choice(state.legal_actions()))
+    assert mg.replay(mg.record(state), program).same
+
+
 def test_actions_of_the_priority_game(program):
     assert mg.Game(program).action_names == ["Drop", "Copy", "NoCopy", "CopyEarly"]
     game = mg.Game(program, game="priority", candidates=2)

@@ -9,8 +9,9 @@
 namespace mallocgame {
 
 uint8_t State::LegalBits() const {
-  if (penalty_ > 0 && !IsTerminal()) return static_cast<uint8_t>((1 << game_->num_actions()) - 1);
-  return FeasibleBits();
+  const uint8_t feasible = FeasibleBits();
+  if (penalty_ == 0 || IsTerminal()) return feasible;
+  return static_cast<uint8_t>((1 << game_->num_actions()) - 1);
 }
 
 uint8_t State::FeasibleBits() const {

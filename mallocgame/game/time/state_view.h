@@ -59,8 +59,8 @@ struct StateView {
   absl::Span<const uint64_t> placements;
   // For each tick: how many windows of prefetches and of evictions cover it.
   absl::Span<const uint8_t> prefetches, evictions;
-  // One for each action. They hold for feasible actions, after State::feasible_actions()
-  // was called.
+  // One for each action. They hold for feasible actions, after State::legal_actions() was
+  // called.
   const std::array<ActionEffect, kActions>& effects;
   int32_t decision;  // index into GameTables::decisions of the current one; -1 at the end
 };

@@ -197,7 +197,6 @@ void TimeObserver::MakeRows() {
 void TimeObserver::Write(const Position& position, float* out) const {
   const auto& state = static_cast<const State&>(position);
   const ActionSet legal = state.legal_actions();
-  state.feasible_actions();  // works out view.effects
   const StateView view = state.view();
   const size_t actions = game_->num_actions();
   const auto decisions = static_cast<int64_t>(game_->tables().decisions.size());
