@@ -126,7 +126,7 @@ TEST_CASE("where illegal actions cost a penalty, it learns to avoid them") {
     const SolveResult played = *agent->Play(game, config, nullptr);
     REQUIRE(played.report.latency_ps < game->all_main_ps());
     REQUIRE(Validate(*problem.program, problem.hardware, played.plan).ok());
-    trained += Paid(*PositionAfter(*game, played.play.actions)) / 2;
+    trained += Paid(*PositionAfter(*game, played.play->actions)) / 2;
   }
   CAPTURE(random, trained);
   REQUIRE(random > 0.1);
