@@ -142,7 +142,7 @@ def test_games_are_trained_on_as_they_are(tmp_path):
         agents.MuZero(level.game(), config)
     with pytest.raises(mg.InvalidInputError, match="found the hardware tpu_v5e, allowed: none"):
         agents.MuZero(game, SMALL, hardware=mg.Hardware.preset("tpu_v5e"))
-    with pytest.raises(mg.InvalidInputError, match="found the options .* because a Game has its"):
+    with pytest.raises(mg.InvalidInputError, match=r"found the options .* because a Game has its"):
         agents.MuZero(game, SMALL, game="fine")
 
 
