@@ -32,8 +32,8 @@ ALL_MAIN: Mapping[str, str] = {"xla_msa_enable": "DISABLED"}
 
 LEAST_PRICING = 60.0  # seconds for prices, however long the schedules take
 # Seconds of one core that a capture takes at most: to begin, and for each operation. Whole models
-# of 3,000 to 40,000 operations took 0.005 to 0.013 for each.
-_TO_BEGIN, _FOR_EACH = 10.0, 0.013
+# of 3,000 to 91,000 operations took 0.003 to 0.009 for each.
+_TO_BEGIN, _FOR_EACH = 10.0, 0.009
 _OPERATION = re.compile(r"^\s*%\S+ = ", re.MULTILINE)
 
 # Names of files in a capture's folder, as in the bundled corpus (benchmarks/programs).
