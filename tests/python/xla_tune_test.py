@@ -15,7 +15,7 @@ from xla_programs import LOOP, loop
 import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame._cli.xla_tune import _tuned_row
-from mallocgame.xla import captures, phases
+from mallocgame.xla import captures, phases, plan_search
 from mallocgame.xla.claims import cost_ps
 from mallocgame.xla.compiler_errors import CompilerDeadlineError
 from mallocgame.xla.tuned_folders import Key, TunedFolder
@@ -229,6 +229,23 @@ def test_no_plan_is_begun_that_has_no_time_for_its_link(captured_loop, compiler,
     gains = [float(line.split()[-1][:-1]) for line in told if re.match(r"plan \d+:", line)]
     assert tuned.best is not None and len(gains) == tuned.plans
     assert gains[-1] > 1.002 and all(gain < 1.002 for gain in gains[:-1])
+
+
+def test_the_first_plan_is_mended_though_its_time_is_over(captured_loop, monkeypatch):
+    """Of a whole model there is no other plan."""
+    writes = []
+    write = mgx.emitting.Emitter.write
+
+    def late(emitter, plan, hardware=None, order=None, until=0.0):
+        writes.append(until)
+        return write(emitter, plan, hardware, order, 0.0)
+
+    clock = types.SimpleNamespace(monotonic=lambda: time.monotonic() + 1000 * len(writes))
+    monkeypatch.setattr(mgx.emitting.Emitter, "write", late)
+    monkeypatch.setattr(plan_search, "time", clock)
+    with mgx.Compiler(captured_loop.target, cache=None) as fresh:
+        assert mgx.tune_capture(captured_loop, 900, 0, fresh).plans == 1
+    assert len(writes) > 1
 
 
 def test_what_a_plan_takes_beside_its_code_is_known(captured_loop, compiler):

@@ -145,8 +145,8 @@ class Emitter:
         hardware: that the plan was made for; None is the target's.
         order: the plan is of the program with its instructions in this order
         (Program.reordered()), and so is what comes back.
-        until: time.monotonic() after which no code of a single instruction is begun. Code that
-        gains most by the prices known comes first.
+        until: time.monotonic() at which the code of single instructions is there, and the module
+        could be written again. Code that gains most by the prices known comes first.
 
         `capture` knows these prices then, so its program is another one (Plan.rebased_on()).
         PlanRefusedError, also, with the rule LATE, of the instructions whose code isn't there in
@@ -166,7 +166,9 @@ class Emitter:
         lowered = self._crew.first.lower(scheduled)
         placed = PlacedModule(module, assignment)
         self._write_seconds = time.monotonic() - begin
-        isolated, late = self._lower_isolated(lowered, placed, _gains(program, plan), until)
+        # What is late can then be left out, and the module written again.
+        last = until - self._write_seconds
+        isolated, late = self._lower_isolated(lowered, placed, _gains(program, plan), last)
         prices = prices_of(lowered, isolated, placed, hardware.fast_memory_space)
         self.capture = self.capture.with_prices(prices)
         if late:

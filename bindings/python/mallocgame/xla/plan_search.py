@@ -168,7 +168,7 @@ class PlanSearch:
             own = self._emitter.capture.program
             program = own if order is None else own.reordered(order)
             plan = plan.rebased_on(program)
-            if mends and self._is_over(until):
+            if mends and self._best is not None and self._is_over(until):
                 break
             now = time.monotonic()
             share = 1.0 if self._best is None and mends == 0 else _LOOK
