@@ -84,7 +84,9 @@ def piece(row: ex.Row, number: int, pieces: int, seconds: float) -> float:
 
 
 def ends(row: ex.Row) -> tuple[float, float]:
-    """The same of the first and of the last tenth in which games ended."""
+    """The same of the first and of the last tenth in which games ended; NaN if none did."""
+    if not row["curve"]:
+        return math.nan, math.nan
     last = row["curve"][-1][0] * (1 + 1e-9)
     found = [piece(row, number, PIECES, last) for number in range(PIECES)]
     known = [one for one in found if not math.isnan(one)]
