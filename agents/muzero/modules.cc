@@ -94,12 +94,31 @@ nn::Sequential Blocks(int64_t width) {
   return blocks;
 }
 
-class Representation final : public nn::Module {
+// A representation, whose end makes the hidden state of all that it has seen.
+class Representing : public nn::Module {
+ protected:
+  // Checkpoints name the modules, and have them in the order in which they are registered.
+  void RegisterEnd(int64_t features, int64_t width) {
+    join_ = register_module("join", nn::Linear(features, width));
+    blocks_ = register_module("blocks", Blocks(width));
+    norm_ = register_module("norm", Norm(width));
+  }
+  torch::Tensor HiddenOf(const std::vector<torch::Tensor>& seen) {
+    const auto joined = torch::relu(join_->forward(torch::cat(seen, 1)));
+    return norm_->forward(blocks_->forward(joined));
+  }
+
+ private:
+  nn::Linear join_{nullptr};
+  nn::Sequential blocks_{nullptr};
+  nn::LayerNorm norm_{nullptr};
+};
+
+class Representation final : public Representing {
  public:
   Representation(const ObservationShape& shape, const Config& config) : shape_(shape) {
     const int64_t embedding = config.embedding();
     const int64_t column_tokens = shape.columns / kColumnsPerToken;
-    // Checkpoints name the modules.
     item_ = register_module("access", nn::Linear(shape.item_features, embedding));
     if (shape.num_units > 0)
       unit_ = register_module("unit", nn::Linear(shape.unit_features, embedding));
@@ -109,17 +128,12 @@ class Representation final : public nn::Module {
         "position", torch::zeros({shape.num_units + shape.num_items + column_tokens, embedding}));
     query_ = register_module("query", nn::Linear(2 * embedding, Config::kHeads * embedding));
     action_ = register_module("action", nn::Linear(ActionFeaturesSeen(shape), embedding));
-    join_ = register_module("join", nn::Linear(JoinedFeatures(shape, config), config.width));
-    blocks_ = register_module("blocks", Blocks(config.width));
-    norm_ = register_module("norm", Norm(config.width));
+    RegisterEnd(JoinedFeatures(shape, config), config.width);
   }
 
   torch::Tensor forward(const torch::Tensor& observations) {
     const auto& s = shape_;
     const int64_t rows = observations.size(0);
-    const auto part = [&](int64_t offset, int64_t length) {
-      return observations.narrow(1, offset, length);
-    };
     const auto items = Part(observations, s.items, s.num_items, s.item_features);
     auto tokens = item_->forward(items);
     auto absent = 1 - items.select(2, kPresent);
@@ -149,15 +163,13 @@ class Representation final : public nn::Module {
       first = of(0) + of(s.num_units);
     }
     const auto asked = torch::cat({first, Mean(all_asked, present)}, 1);
-    const auto legal = part(s.mask, s.num_actions);
+    const auto legal = observations.narrow(1, s.mask, s.num_actions);
     // In place, as in the policy: these are the largest tensors. An illegal action is all 0.
     auto actions = action_->forward(SeenActions(observations, s));
     actions.sub_(kNever * (1 - legal).unsqueeze(2)).relu_();
-    const auto joined =
-        torch::cat({asked, Attend(tokens, asked, absent), Mean(actions, legal), actions.amax(1),
-                    part(s.scalars, s.num_scalars), part(s.size - kLeadFeatures, kLeadFeatures)},
-                   1);
-    return norm_->forward(blocks_->forward(torch::relu(join_->forward(joined))));
+    return HiddenOf({asked, Attend(tokens, asked, absent), Mean(actions, legal), actions.amax(1),
+                     observations.narrow(1, s.scalars, s.num_scalars),
+                     observations.narrow(1, s.size - kLeadFeatures, kLeadFeatures)});
   }
 
  private:
@@ -175,11 +187,8 @@ class Representation final : public nn::Module {
   }
 
   ObservationShape shape_;
-  nn::Linear item_{nullptr}, unit_{nullptr}, column_{nullptr}, query_{nullptr}, action_{nullptr},
-      join_{nullptr};
+  nn::Linear item_{nullptr}, unit_{nullptr}, column_{nullptr}, query_{nullptr}, action_{nullptr};
   torch::Tensor position_;
-  nn::Sequential blocks_{nullptr};
-  nn::LayerNorm norm_{nullptr};
 };
 
 class Prediction final : public nn::Module {
@@ -277,7 +286,7 @@ nn::Conv2d HalvingConvolution(int64_t from, int64_t to) {
   return nn::Conv2d(nn::Conv2dOptions(from, to, kWindow).stride(2).padding(1));
 }
 
-class PaperRepresentation final : public nn::Module {
+class PaperRepresentation final : public Representing {
  public:
   PaperRepresentation(const ObservationShape& shape, const Config& config) : shape_(shape) {
     const int64_t depth = config.embedding();
@@ -288,43 +297,35 @@ class PaperRepresentation final : public nn::Module {
     far_ = register_module("far", over_uses(depth, depth));
     fine_ = register_module("fine", HalvingConvolution(kPictureChannels, kFineDepth));
     coarse_ = register_module("coarse", HalvingConvolution(kFineDepth, kCoarseDepth));
-    join_ = register_module("join", nn::Linear(PaperFeatures(shape, config), config.width));
-    blocks_ = register_module("blocks", Blocks(config.width));
-    norm_ = register_module("norm", Norm(config.width));
+    RegisterEnd(PaperFeatures(shape, config), config.width);
   }
 
   torch::Tensor forward(const torch::Tensor& observations) {
     const auto& s = shape_;
     const int64_t rows = observations.size(0);
-    const auto part = [&](int64_t offset, int64_t length) {
-      return observations.narrow(1, offset, length);
-    };
     auto uses = Part(observations, s.items, s.num_items, s.item_features).transpose(1, 2);
     uses = torch::relu(far_->forward(torch::relu(near_->forward(uses))));
-    std::vector<torch::Tensor> joined = {uses.select(2, s.first_asked),
-                                         uses.mean(2),
-                                         uses.amax(2),
-                                         part(s.actions, s.num_actions * s.action_features),
-                                         part(s.mask, s.num_actions),
-                                         part(s.scalars, s.num_scalars)};
+    std::vector<torch::Tensor> seen = {
+        uses.select(2, s.first_asked),
+        uses.mean(2),
+        uses.amax(2),
+        observations.narrow(1, s.actions, s.num_actions * s.action_features),
+        observations.narrow(1, s.mask, s.num_actions),
+        observations.narrow(1, s.scalars, s.num_scalars)};
     const auto occupancy = Part(observations, s.occupancy, s.columns, s.cells).unsqueeze(1);
     const auto idle = Part(observations, s.idle, s.columns, 2)
                           .transpose(1, 2)
                           .unsqueeze(3)
                           .expand({rows, 2, s.columns, s.cells});
     const auto picture = torch::cat({occupancy, idle}, 1);
-    joined.push_back(
-        torch::relu(coarse_->forward(torch::relu(fine_->forward(picture)))).flatten(1));
-    return norm_->forward(blocks_->forward(torch::relu(join_->forward(torch::cat(joined, 1)))));
+    seen.push_back(torch::relu(coarse_->forward(torch::relu(fine_->forward(picture)))).flatten(1));
+    return HiddenOf(seen);
   }
 
  private:
   ObservationShape shape_;
   nn::Conv1d near_{nullptr}, far_{nullptr};     // over uses
   nn::Conv2d fine_{nullptr}, coarse_{nullptr};  // over the picture
-  nn::Linear join_{nullptr};
-  nn::Sequential blocks_{nullptr};
-  nn::LayerNorm norm_{nullptr};
 };
 
 class PaperDynamics final : public nn::Module {
