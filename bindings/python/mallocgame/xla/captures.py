@@ -246,7 +246,9 @@ def capture_module(
         # The first half is for XLA's own places, of which a program needs the prices most.
         now = time.monotonic()
         until = now + max((end - now) / 2, least)
-        stages.begin(f"prices of {len(assigned.isolated)} instructions there", _at_most(until))
+        stages.begin(
+            f"prices of {len(assigned.isolated)} instructions at XLA's places", _at_most(until)
+        )
         with Crew(ask, tell=stages) as crew:
             own = _prices_of(crew, assigned, its_code, module, until, late)
         until = max(end, time.monotonic() + least)
@@ -284,13 +286,13 @@ def _schedules(ask: Compiler, module: str) -> list[tuple[Scheduled, Lowered]]:
 
     with concurrent.futures.ThreadPoolExecutor(1 if beside is ask else 2) as threads:
         try:
-            both = list(threads.map(made, (Phases(ask), Phases(beside, ALL_MAIN))))
+            return list(threads.map(made, (Phases(ask), Phases(beside, ALL_MAIN))))
         except KeyboardInterrupt:  # What they are at is of no use, and may take a minute.
             ask.close()
             raise
-    if beside is not ask:
-        ask.give_back(beside)
-    return both
+        finally:
+            if beside is not ask:
+                ask.give_back(beside)
 
 
 def _expected(module: str) -> str:
