@@ -4,6 +4,7 @@ Skipped, with the reason, where JAX or libtpu is missing.
 """
 
 import dataclasses
+import math
 import re
 import time
 import types
@@ -231,26 +232,49 @@ def test_no_plan_is_begun_that_has_no_time_for_its_link(captured_loop, compiler,
     assert gains[-1] > 1.002 and all(gain < 1.002 for gain in gains[:-1])
 
 
-def test_the_first_plan_is_mended_though_its_time_is_over(captured_loop, monkeypatch):
-    """Of a whole model there is no other plan."""
-    writes = []
-    write = mgx.emitting.Emitter.write
+def test_behind_a_first_plan_that_is_late_comes_one_of_known_code(captured_loop, monkeypatch):
+    """Of a whole model there is time for the code of no other plan."""
+    untils, cautions = [], []
+    write, cautious = mgx.emitting.Emitter.write, plan_search.cautious
 
-    def late(emitter, plan, hardware=None, order=None, until=0.0):
-        writes.append(until)
-        return write(emitter, plan, hardware, order, 0.0)
+    def late(emitter, plan, hardware=None, order=None, until=math.inf):
+        untils.append(until)
+        return write(emitter, plan, hardware, order, 0.0 if len(untils) == 1 else until)
 
-    clock = types.SimpleNamespace(monotonic=lambda: time.monotonic() + 1000 * len(writes))
+    def told(program, caution):
+        cautions.append(caution)
+        return cautious(program, caution)
+
     monkeypatch.setattr(mgx.emitting.Emitter, "write", late)
-    monkeypatch.setattr(plan_search, "time", clock)
+    monkeypatch.setattr(plan_search, "cautious", told)
     with mgx.Compiler(captured_loop.target, cache=None) as fresh:
-        assert mgx.tune_capture(captured_loop, 900, 0, fresh).plans == 1
-    assert len(writes) > 1
+        tuned = mgx.tune_capture(captured_loop, 8, 0, fresh)
+    assert untils[0] < untils[1] == math.inf
+    assert cautions[:2] == [0.3, 100] and max(cautions[2:], default=0) < 1
+    assert tuned.plans > 2 and not tuned.refused
+
+
+def test_where_there_is_time_for_few_plans_the_first_is_of_known_code(
+    captured_loop, compiler, monkeypatch
+):
+    """A whole model is foreseen to have none for other code."""
+    cautions = []
+    cautious = plan_search.cautious
+
+    def told(program, caution):
+        cautions.append(caution)
+        return cautious(program, caution)
+
+    monkeypatch.setattr(plan_search, "cautious", told)
+    monkeypatch.setattr(mgx.emitting, "_ACCESSES_PER_SECOND", 1)
+    tuned = mgx.tune_capture(captured_loop, 8, 0, compiler)
+    assert cautions[0] == 100 and max(cautions[1:], default=0) < 1
+    assert tuned.plans > 0 and not tuned.refused
 
 
 def test_what_a_plan_takes_beside_its_code_is_known(captured_loop, compiler):
     with mgx.emitting.Emitter(captured_loop, compiler) as emitter:
-        assert emitter.look_seconds == 0
+        assert emitter.look_seconds == len(captured_loop.program.accesses) / 1000
         written = emitter.write(emitter.capture.xla_plan)
         without_link = emitter.look_seconds
         emitter.link(written)

@@ -59,6 +59,7 @@ module @small attributes {{mhlo.num_partitions = {devices} : i32, mhlo.num_repli
 # models were too high by so much at most.
 _MARGIN = 5 << 18
 LATE = "late"  # the rule of a plan whose code isn't there in its time
+_ACCESSES_PER_SECOND = 1000  # of which a plan is written, about, until one is
 _BATCH = 4  # isolated modules for each compiler, between looks at the clock
 
 
@@ -116,7 +117,8 @@ class Emitter:
         self._xla_bytes = 0  # where XLA's own plan ends, with the most that its instructions take
         self._limit = 0  # bytes of fast memory that the chip has; 0: nobody knows
         # What a plan takes beside the code of single instructions, as the last ones did.
-        self._write_seconds = self._link_seconds = 0.0
+        self._write_seconds = len(capture.program.accesses) / _ACCESSES_PER_SECOND
+        self._link_seconds = 0.0
         self._lowered = self._own_code(compiler)
 
     def __reduce__(self) -> NoReturn:
@@ -208,7 +210,10 @@ class Emitter:
 
     @property
     def look_seconds(self) -> float:
-        """What a plan takes beside the code of single instructions, as the last one did."""
+        """What a plan takes beside the code of single instructions, as the last one did.
+
+        Of the first one it is an estimate.
+        """
         return self._write_seconds + self._link_seconds
 
     @property

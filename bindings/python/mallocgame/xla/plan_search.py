@@ -4,6 +4,7 @@ The compiler's own prices decide. A plan that prediction called fast, and that i
 one more lesson, and the next plan knows it.
 """
 
+import math
 import time
 
 import numpy as np
@@ -31,6 +32,7 @@ _LOOK = 0.5  # of the time that is left, for the code of one plan's instructions
 # A placement that has no price yet costs so much more while there is time for few looks that take
 # as long as the last one.
 _CAUTION, _FEW_LOOKS = 0.3, 5
+_ONLY_KNOWN = 100.0  # the caution of a plan among placements whose code is there
 _CLOSE = 1e-3  # A prediction that is off by less needs no other plan of the same length.
 _FEW = 8  # Instructions around which plans are mended; with more of them plans have less memory.
 _MOST_MENDS = 3  # of one plan that is refused again
@@ -61,6 +63,7 @@ class PlanSearch:
         # Code for new placements takes most of the time of a look. Plans are to need little until
         # one is carried out, and while there is time for few.
         self._is_cautious = True
+        self._was_late = False  # the code of a plan, while there is no plan yet
         self._by_both = by_both and calibrated_if_possible(captured.program) is not None
         # A search for an order goes by one set of prices: both have their turn.
         by_turns = ("compiler", "calibrated") if self._order else (BOTH,)
@@ -114,11 +117,24 @@ class PlanSearch:
         least = 0.0 if self._best is None else self._emitter.look_seconds
         return time.monotonic() + _LEAST_SECONDS + least > until
 
+    def _has_time_for_known_code_only(self, until: float) -> bool:
+        """Returns whether a plan is to be among placements whose code is there.
+
+        So it is until there is a plan, if there was no time for other code, or if there is only for
+        few plans without. Of a whole model a plan may need the code of a thousand instructions.
+        """
+        if self._order or self._best is not None:
+            return False
+        few = _FEW_LOOKS * self._emitter.look_seconds
+        return self._was_late or time.monotonic() + few > until
+
     def _round(self, seconds: float, prices: str, until: float) -> bool:
         """Solves, writes and prices. Returns whether the plan is worth what was predicted."""
         program = self._emitter.capture.program
         hardware = program.hardware.replace(fast_bytes=self._fast_bytes)
-        seen = cautious(program, _CAUTION) if self._is_cautious else program
+        of_known_code = self._has_time_for_known_code_only(until)
+        caution = _CAUTION if self._is_cautious else 0.0
+        seen = cautious(program, _ONLY_KNOWN if of_known_code else caution)
         at_prices = at_both_prices(seen) if prices == BOTH else priced(seen, prices)
         own = at_prices.hardware.replace(fast_bytes=self._fast_bytes)
         game = Game(at_prices, hardware=own, forbidden=sorted(self._forbidden))
@@ -134,7 +150,8 @@ class PlanSearch:
         self.plans += 1
         reorders = ordered.fingerprint != program.fingerprint
         begin = time.monotonic()
-        found = self._carried_out(plan, hardware, order, reorders, until)
+        last = math.inf if of_known_code else until
+        found = self._carried_out(plan, hardware, order, reorders, last)
         now = time.monotonic()
         self._is_cautious = found is None or _FEW_LOOKS * (now - begin) > until - now
         if found is None:
@@ -160,7 +177,8 @@ class PlanSearch:
         """Has a plan written, priced and, if it is the best, linked.
 
         Half of the time until `until` is for the code of its instructions, and all of it until
-        there is a plan. What is late then stays in main memory.
+        there is a plan. What is late then stays in main memory, but where there is no plan yet:
+        then the next one is searched among placements whose code is there.
 
         Returns it, and whether it was refused first and has been mended; None: it can't be.
         """
@@ -180,6 +198,9 @@ class PlanSearch:
                 return written, mends > 0
             except (PlanRefusedError, CompilerRefusedError, CompilerEndedError) as error:
                 self._learn(error, program, plan, order)
+                if error.rule == LATE and self._best is None and order is None:
+                    self._was_late = True
+                    break
                 # With little at fault the rest is worth a look; else a search with less memory is.
                 few = error.rule != CAPACITY or len(error.instructions) <= _FEW
                 repaired = mended(error, program, plan, hardware) if few else None
