@@ -233,7 +233,7 @@ std::optional<py::dict> ScheduleDict(const ResultHandle& r) {
 
 // Of a schedule game the game's program is in its own order; else the result's game is of the
 // program that the plan is of.
-std::shared_ptr<ProgramHandle> PlannedProgram(const ResultHandle& r) {
+std::shared_ptr<ProgramHandle> ProgramOfPlan(const ResultHandle& r) {
   const std::vector<Tick>& order = r.result.order;
   if (order.empty() || std::is_sorted(order.begin(), order.end()))
     return std::const_pointer_cast<ProgramHandle>(r.game->program);
@@ -389,7 +389,7 @@ void BindSolvers(py::module_& module) {
           },
           "int32 array [ticks]: the order of instructions that was found (Program.reordered); None "
           "if it was not asked for.")
-      .def_property_readonly("program", &PlannedProgram,
+      .def_property_readonly("program", &ProgramOfPlan,
                              "The Program that the plan is of: with its instructions in `order` if "
                              "that was asked for.")
       .def_property_readonly(
