@@ -72,7 +72,7 @@ def test_from_levels_to_a_judged_submission(script, tmp_path):
     pytest.importorskip(
         "rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]"
     )
-    command = run(str(ROOT / "examples" / script), "plans", "6144", folder=tmp_path)
+    command = run(str(ROOT / "examples" / script), "plans", "3072", folder=tmp_path)
     name, *arguments = command.split()
     assert name == "mallocgame"
     table = run("-m", "mallocgame", *arguments, folder=tmp_path)
@@ -107,7 +107,7 @@ def cloned(name: str, folder: pathlib.Path, *more: str) -> str:
     """Writes the policy and its plans to the folder's `name`; of the same demonstrations."""
     pytest.importorskip("torch", reason="Torch isn't installed: pip install 'mallocgame[agents]'")
     script, kept = str(ROOT / "examples" / "clone_levels.py"), ["--demonstrations", "kept.npz"]
-    return run(script, name, *kept, "--every", "200", *more, folder=folder)
+    return run(script, name, *kept, "--every", "800", *more, folder=folder)
 
 
 def test_from_plans_to_a_judged_submission(tmp_path):
