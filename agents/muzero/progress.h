@@ -13,7 +13,8 @@ namespace mallocgame::muzero {
 // What a step did.
 struct Progress {
   int64_t iteration = 0;  // 0 for the demonstrations
-  // For each problem, the latency of the best plan known, and the mean return, which is
+  // For each problem, the latency of the best plan known, or its value where two sets of prices
+  // count (program/both_prices.h), and the mean return, which is
   // 1 - latency / all-main latency, of the games that self-play finished; NaN without such games.
   std::vector<int64_t> best_ps;
   std::vector<double> mean_return;

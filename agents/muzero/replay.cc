@@ -180,20 +180,21 @@ void Replay::AddDemonstration(PlayedGame game) {
   demonstrations_.push_back(std::move(game));
 }
 
-bool Replay::Offer(const PlayedGame& game) {
+std::optional<size_t> Replay::Offer(const PlayedGame& game) {
   std::vector<PlayedGame>& best = best_[game.task];
   const auto at = std::lower_bound(
       best.begin(), best.end(), game.latency_ps,
       [](const PlayedGame& a, int64_t latency_ps) { return a.latency_ps < latency_ps; });
   // One game of each latency is enough: games of the same latency mostly differ in what does not
   // matter.
-  if (at != best.end() && at->latency_ps == game.latency_ps) return false;
-  const bool first = at == best.begin();
+  if (at != best.end() && at->latency_ps == game.latency_ps) return std::nullopt;
+  const auto place = static_cast<size_t>(at - best.begin());
   PlayedGame& kept = *best.insert(at, game);
   kept.id = games_++;
   kept.source = Source::kBest;
-  if (best.size() > static_cast<size_t>(Config::kBestGames)) best.pop_back();
-  return first;
+  constexpr size_t kMost = Config::kBestGames;
+  if (best.size() > kMost) best.pop_back();
+  return place < kMost ? std::optional(place) : std::nullopt;
 }
 
 const PlayedGame* Replay::Find(const StepId& id) const {

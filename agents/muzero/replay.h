@@ -125,8 +125,8 @@ class Replay {
   void Add(PlayedGame game);
   void AddDemonstration(PlayedGame game);
   // Keeps the game if it is among the Config::kBestGames best ones of its task, which all differ in
-  // latency. True if it is the best of all.
-  bool Offer(const PlayedGame& game);
+  // latency. Its place among them, 0 for the best of all; nothing if it is none.
+  std::optional<size_t> Offer(const PlayedGame& game);
 
   uint32_t tasks() const { return static_cast<uint32_t>(best_.size()); }
   // The best games of a task, best first. There is one after the first Offer.

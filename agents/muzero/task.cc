@@ -25,6 +25,11 @@ float Squeeze(float x) { return std::copysign(std::sqrt(std::abs(x) + 1.0F) - 1.
 absl::StatusOr<std::shared_ptr<const Game>> GameOf(const TrainingProblem& problem,
                                                    const Config& config) {
   std::unique_ptr<GameOptions> options = config.game_options();
+  if (options->decides_order() && problem.program->both() != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("muzero: '", problem.name,
+                     "': found two sets of prices, allowed in the schedule game: one"));
+  }
   if (problem.own_game != nullptr) {
     const std::unique_ptr<GameOptions> own = problem.own_game->Clone();
     // For which the networks are made.

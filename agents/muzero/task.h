@@ -40,7 +40,8 @@
 
 namespace mallocgame::muzero {
 
-// What an agent is trained on.
+// What an agent is trained on. Where the program has two sets of prices (AtBothPrices of
+// search/plan_cost.h), games count its own, and plans are compared by their value at both.
 struct TrainingProblem {
   std::string name;  // as the caller knows it
   std::shared_ptr<const Program> program;
@@ -51,8 +52,8 @@ struct TrainingProblem {
   std::shared_ptr<const GameOptions> own_game = nullptr;
 };
 
-// The game to begin with. InvalidArgument: options out of range, or an own game of another name, or
-// with other actions, than the config's.
+// The game to begin with. InvalidArgument: options out of range, an own game of another name, or
+// with other actions, than the config's, or two sets of prices where the order is decided too.
 absl::StatusOr<std::shared_ptr<const Game>> GameOf(const TrainingProblem& problem,
                                                    const Config& config);
 

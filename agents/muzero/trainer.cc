@@ -145,7 +145,7 @@ class MuZeroTrainer final : public Trainer {
     step_ = Tally(problems_.size());
     broken_ = false;
     progress.iteration = iterations_++;
-    for (const SolveResult& best : best_) progress.best_ps.push_back(best.report.latency_ps);
+    for (size_t i = 0; i < best_.size(); ++i) progress.best_ps.push_back(CostOf(i, best_[i]));
     progress.updates = learner_->updates();
     progress.replay_steps = replay_.recent_steps();
     return progress;
@@ -195,9 +195,8 @@ class MuZeroTrainer final : public Trainer {
   }
 
   absl::StatusOr<SolveResult> Best(size_t i) const override {
-    MG_RETURN_IF_ERROR(CheckStarted());
-    if (replay_.best(i).front().latency_ps <= best_[i].report.latency_ps) return BestGame(i);
-    return best_[i];
+    MG_ASSIGN_OR_RETURN(SolveResult game, BestGame(i));
+    return CostOf(i, game) <= CostOf(i, best_[i]) ? std::move(game) : best_[i];
   }
 
   absl::StatusOr<SolveResult> BestGame(size_t i) const override {
@@ -295,8 +294,7 @@ class MuZeroTrainer final : public Trainer {
         PlayedGame game = GameOf(tasks_[i], static_cast<int32_t>(i), *end, 0, true);
         Offer(game, demonstration.result.found_by);
         if (!config_.paper()) replay_.AddDemonstration(std::move(game));
-        if (demonstration.result.report.latency_ps < LeastPs(i))
-          Keep(i, std::move(demonstration.result));
+        if (CostOf(i, demonstration.result) < LeastPs(i)) Keep(i, std::move(demonstration.result));
       }
     }
     for (int i = 0; i < config_.groups; ++i) MG_RETURN_IF_ERROR(AddGroup());
@@ -304,20 +302,27 @@ class MuZeroTrainer final : public Trainer {
     return absl::OkStatus();
   }
 
-  // Takes a game into the best plays if it is one of them, and its plan as the best plan if it is
-  // better than that.
+  // Takes a game into the best games if it is one of them, and its plan as the best plan if that
+  // costs less. Games count one set of prices, so by two sets another one than the fastest may.
   void Offer(const PlayedGame& game, const std::string& found_by) {
-    if (!replay_.Offer(game)) return;
     const size_t i = game.task;
-    game_found_by_[i] = found_by;
-    if (game.latency_ps >= LeastPs(i)) return;
-    Keep(i, *ResultOf(games_[i], game.actions));
-    best_[i].found_by = found_by;
+    const std::optional<size_t> place = replay_.Offer(game);
+    if (!place) return;
+    if (*place == 0) game_found_by_[i] = found_by;
+    if (*place > 0 && games_[i]->program().both() == nullptr) return;
+    SolveResult result = *ResultOf(games_[i], game.actions);
+    if (CostOf(i, result) >= LeastPs(i)) return;
+    result.found_by = found_by;
+    Keep(i, std::move(result));
   }
 
+  // What plans of problem i are compared by: the latency, or its value by both sets of prices.
+  int64_t CostOf(size_t i, const SolveResult& result) const {
+    return ValueOf(games_[i]->program(), mallocgame::CostOf(result));
+  }
   int64_t LeastPs(size_t i) const {
     const bool found = !best_[i].found_by.empty();
-    return found ? best_[i].report.latency_ps : std::numeric_limits<int64_t>::max();
+    return found ? CostOf(i, best_[i]) : std::numeric_limits<int64_t>::max();
   }
   // Makes it the best plan, without the game that it was found in.
   void Keep(size_t i, SolveResult result) {
@@ -325,6 +330,7 @@ class MuZeroTrainer final : public Trainer {
     best_[i].plan = std::move(result.plan);
     best_[i].order = std::move(result.order);
     best_[i].report = result.report;
+    best_[i].others = result.others;
     best_[i].found_by = std::move(result.found_by);
     best_[i].status = SolveStatus::kStopped;
   }

@@ -77,7 +77,8 @@ class Trainer {
   // The checkpoint. FailedPrecondition: the last step was cancelled, or has not ended.
   virtual absl::StatusOr<std::string> Save() const = 0;
 
-  // The best plan of problem i. FailedPrecondition before the first step.
+  // The best plan of problem i, by both sets of prices where its program has them.
+  // FailedPrecondition before the first step.
   virtual absl::StatusOr<SolveResult> Best(size_t i) const = 0;
   // The best game that was played of problem i, in the game of the config. A priority game may have
   // other weights of importance, or forbid the largest buffers: the one that is most promising is

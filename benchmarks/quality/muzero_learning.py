@@ -3,10 +3,10 @@
     python benchmarks/quality/muzero_learning.py FOLDER [--seconds 180] [--seeds 5]
     [--agents 'AGENT;...'] [--curves PNG] [--bars PNG] [--jobs 1 | --ray ADDRESS] [PROGRAM ...]
 
-An AGENT is a preset, `paper` or `strong`, or one with settings, as `paper:reanalysed=0`; those with
-updates=0 learn nothing. Each is trained on each program for so many seconds of processor time, its
-demonstrations and polishing included. Each answer is a small file in FOLDER, so that this can be
-interrupted and goes on where it stopped.
+An AGENT is a preset, `paper` or `strong`, or one with settings, as `paper:reanalysed=0`, or with
+prices, as `strong:prices=compiler`; those with updates=0 learn nothing. Each is trained on each
+program for so many seconds of processor time, its demonstrations and polishing included. Each
+answer is a small file in FOLDER, so that this can be interrupted and goes on where it stopped.
 
 Prints two tables in Markdown. The first has what games of self-play save of the all-main latency
 in the first and in the last tenth of the training, the mean over the seeds with 95 % intervals
@@ -42,19 +42,22 @@ COMPILER, CALIBRATED = "speedup_vs_xla", "speedup_calibrated_vs_xla"
 
 def measure(seed: int, program: str, agent: str, seconds: float) -> dict:
     loaded = mg.load_program(program)
-    begin = time.process_time()
+    begin, wall = time.process_time(), time.monotonic()
     preset, _, texts = agent.partition(":")
     config = dict(text.split("=") for text in texts.split(",") if text) | {"preset": preset}
+    prices = config.pop("prices", None)
     polishes = preset == "strong"
     if not polishes:
         config.setdefault("decay_updates", str(max(1, round(UPDATES_PER_SECOND * seconds))))
-    trainer = agents.begin_muzero(loaded, seconds, config, seed, 1)
+    trainer = agents.begin_muzero(loaded, seconds, config, seed, 1, prices=prices)
     end = seconds * (1 - agents.POLISH_SHARE if polishes else 1)
     curve = []
     while (now := time.process_time() - begin) < end:
         step = trainer.step()
         curve.append((now, step["games"], step["mean_return"][0], step["best_ps"][0]))
-    result = trainer.polish(seconds=seconds - now) if polishes else trainer.best()
+    # Polishing has wall time, of which other work on the core takes a share.
+    left = (seconds - now) * (time.monotonic() - wall) / now
+    result = trainer.polish(seconds=left) if polishes else trainer.best()
     xla = reference(loaded, loaded.hardware)
     row = plan_row(
         loaded,

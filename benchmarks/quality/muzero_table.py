@@ -54,7 +54,11 @@ def train(program: mg.Program, settings: dict[str, str], seed: int, seconds: flo
     config = dict(settings)
     tuned_from = config.pop("tuned_from", None)
     begin = time.monotonic()
-    trainer = agents.begin_muzero(program, seconds, config, seed, 1, tuned_from=tuned_from)
+    # As the other players, which count those alone.
+    prices = "compiler"
+    trainer = agents.begin_muzero(
+        program, seconds, config, seed, 1, tuned_from=tuned_from, prices=prices
+    )
     steps = []
     share = 1 - agents.POLISH_SHARE
     trainer.train(share * seconds, lambda step: steps.append((time.monotonic() - begin, step)))

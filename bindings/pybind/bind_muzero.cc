@@ -30,11 +30,12 @@ namespace mallocgame::python {
 
 namespace {
 
-// What is trained on, by its name: a program, on a hardware or its own, or a game.
+// What is trained on, by its name: a program, on a hardware or its own, or a game; and the prices
+// by which plans are compared: "both", "compiler", or none for both if the program can have them.
 using Problem =
     std::tuple<std::string,
                std::variant<std::shared_ptr<ProgramHandle>, std::shared_ptr<GameHandle>>,
-               std::optional<Hardware>>;
+               std::optional<Hardware>, std::optional<std::string>>;
 
 std::shared_ptr<const ProgramHandle> ProgramOf(const Problem& problem) {
   const auto& played = std::get<1>(problem);
@@ -42,15 +43,27 @@ std::shared_ptr<const ProgramHandle> ProgramOf(const Problem& problem) {
   return std::get<std::shared_ptr<ProgramHandle>>(played);
 }
 
+// The program at the prices that a problem asks for.
+std::shared_ptr<const Program> AtPrices(const ProgramHandle& program, const Hardware& hardware,
+                                        const std::optional<std::string>& prices) {
+  if (prices == "compiler" || program.program().both() != nullptr) return program.file.program;
+  const auto both = WithoutGil([&]() -> absl::StatusOr<std::shared_ptr<const Program>> {
+    MG_ASSIGN_OR_RETURN(const PriceLaw law, PriceLawOf(program.file.hardware.name));
+    return AtBothPrices(program.file.program, hardware, law, program.XlaPlanFor(hardware), 0);
+  });
+  return prices || both.ok() ? ValueOrRaise(both) : program.file.program;
+}
+
 std::vector<muzero::TrainingProblem> ProblemsOf(const std::vector<Problem>& problems) {
   std::vector<muzero::TrainingProblem> all;
   for (const Problem& problem : problems) {
-    const auto& [name, played, own_hardware] = problem;
+    const auto& [name, played, own_hardware, prices] = problem;
     const std::shared_ptr<const ProgramHandle> program = ProgramOf(problem);
     const auto* game = std::get_if<std::shared_ptr<GameHandle>>(&played);
     const Hardware hardware =
         game != nullptr ? (*game)->game->hardware() : HardwareOr(*program, own_hardware);
-    muzero::TrainingProblem one = {name, program->file.program, hardware, std::nullopt};
+    muzero::TrainingProblem one = {name, AtPrices(*program, hardware, prices), hardware,
+                                   std::nullopt};
     if (const Plan* plan = program->XlaPlanFor(hardware); plan != nullptr) one.xla_plan = *plan;
     if (game != nullptr) one.own_game = (*game)->game->options().Clone();
     all.push_back(std::move(one));
@@ -110,22 +123,23 @@ void BindMuZeroTrainer(py::module_& module) {
       module, "MuZeroTrainer",
       "The training of one agent on several problems; mallocgame.agents.MuZero wraps it.")
       .def("__reduce_ex__", RefusePickling("save() it, and load() it where it goes on"))
-      .def(py::init([](const std::vector<Problem>& problems, const AgentSettings& settings,
-                       uint64_t seed, int threads, const py::bytes& tuned_from) {
-             const muzero::Config config = ConfigOf<muzero::Config>(settings);
-             auto all = ProblemsOf(problems);
-             const absl::string_view begin = ViewOf(tuned_from);
-             return TrainerHandle(problems, ValueOrRaise(WithoutGil([&] {
-                                    return muzero::Trainer::Create(std::move(all), config, seed,
-                                                                   threads, begin);
-                                  })));
-           }),
-           py::arg("problems"), py::arg("settings"), py::arg("seed"), py::arg("threads"),
-           py::arg("tuned_from"),
-           "problems: (name, program, hardware or None for the program's own). threads 0: one a "
-           "core.\n\ntuned_from: the bytes of save(), with whose networks the training begins; "
-           "none if empty.\n\nInvalidInputError: a setting that is none, or a game in which "
-           "nothing is to be decided.")
+      .def(
+          py::init([](const std::vector<Problem>& problems, const AgentSettings& settings,
+                      uint64_t seed, int threads, const py::bytes& tuned_from) {
+            const muzero::Config config = ConfigOf<muzero::Config>(settings);
+            auto all = ProblemsOf(problems);
+            const absl::string_view begin = ViewOf(tuned_from);
+            return TrainerHandle(problems, ValueOrRaise(WithoutGil([&] {
+                                   return muzero::Trainer::Create(std::move(all), config, seed,
+                                                                  threads, begin);
+                                 })));
+          }),
+          py::arg("problems"), py::arg("settings"), py::arg("seed"), py::arg("threads"),
+          py::arg("tuned_from"),
+          "problems: (name, program, hardware or None for the program's own, prices). threads 0: "
+          "one a core.\n\ntuned_from: the bytes of save(), with whose networks the training "
+          "begins; none if empty.\n\nInvalidInputError: a setting that is none, or a game in which "
+          "nothing is to be decided.")
       .def_static(
           "load",
           [](const std::vector<Problem>& problems, const py::bytes& checkpoint, int threads) {

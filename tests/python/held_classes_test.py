@@ -293,7 +293,7 @@ def that_refuse() -> dict:
     if imported("mallocgame._agents") is not None:
         muzero, egrl = trainers()
         module = imported("mallocgame._agents")
-        problems = [("a", mg.load_program(PROGRAM), None)]
+        problems = [("a", mg.load_program(PROGRAM), None, None)]
         refusing |= {
             muzero: "load",
             egrl: "load",

@@ -39,7 +39,8 @@ def process(*arguments: object) -> list[str]:
 
 def test_the_command_writes_everything(tmp_path, run, run_json):
     out = tmp_path / "run"
-    document = run_json(*train(PROGRAM, OTHER, "--out", out, "--seconds", 2, "--seed", 1))
+    options = ("--out", out, "--seconds", 2, "--seed", 1, "--prices", "compiler")
+    document = run_json(*train(PROGRAM, OTHER, *options))
     assert [row["program"] for row in document["results"]] == [PROGRAM, OTHER]
     for name, row in zip((PROGRAM, OTHER), document["results"], strict=True):
         program = mg.load_program(name)
@@ -73,9 +74,34 @@ def test_the_command_writes_everything(tmp_path, run, run_json):
         assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
 
 
+def test_plans_are_compared_by_both_sets_of_prices(tmp_path, run, run_json):
+    """XLA's plan is demonstrated, so that the best is at least as good by both."""
+    name = "moe_transformer_2l_b4_s128.tpu_v4i"
+    rows = {}
+    for prices in ("both", "compiler"):
+        given = () if prices == "both" else ("--prices", prices)
+        options = ("--out", tmp_path / prices, "--seconds", 2, *given)
+        [rows[prices]] = run_json(*train(name, *options))["results"]
+    value = {
+        prices: 0.9 * max(slower) + 0.1 * min(slower)
+        for prices, row in rows.items()
+        for slower in [(1 / row["speedup_vs_xla"], 1 / row["speedup_calibrated_vs_xla"])]
+    }
+    assert value["both"] < min(1, value["compiler"])
+    assert rows["both"]["faster_at_both"]
+    with open(tmp_path / "both" / "curve.csv", newline="") as file:
+        best = [int(row["best_ps"]) for row in csv.DictReader(file)]
+    assert best == sorted(best, reverse=True) and best[-1] <= rows["both"]["xla_ps"]
+    refused = run(*train(name, "--out", tmp_path / "a", "--game", "schedule", "--prices", "both"))
+    assert refused.returncode == 2 and "in the schedule game: one" in refused.stderr
+    refused = run("train", "egrl", name, "--out", tmp_path / "a", "--prices", "both")
+    assert "--prices: is muzero's, found the agent egrl" in refused.stderr
+
+
 def test_the_command_learns_from_nothing_and_draws_it(tmp_path, run_json):
     pytest.importorskip("matplotlib")
-    command = ["train", "muzero", PROGRAM, "--out", tmp_path / "run", "--seconds", 4, "--plot"]
+    options = ["--out", tmp_path / "run", "--seconds", 4, "--prices", "compiler", "--plot"]
+    command = ["train", "muzero", PROGRAM, *options]
     settings = ["preset=paper", "games=2", "groups=1", "width=16", "simulations=4", "batch=8"]
     document = run_json(*map(str, [*command, tmp_path / "a.png", "--config", *settings]))
     [row] = document["results"]
@@ -226,6 +252,7 @@ def begin(tmp_path, monkeypatch):
             config={name: str(value) for name, value in config.items()},
             hardware=hardware,
             game=None,
+            prices=None,
             seconds=seconds,
             tuned_from=None,
             actors=None,

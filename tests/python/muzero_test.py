@@ -25,7 +25,7 @@ WEIGHTY = "llama_1b_decode_8l_b4_kv1024.tpu_v4i"  # where weights of importance 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory) -> pathlib.Path:
     """After three steps in the time game."""
-    trainer = agents.MuZero(PROGRAM, SMALL, seed=3, game="time")
+    trainer = agents.MuZero(PROGRAM, SMALL, seed=3, game="time", prices="compiler")
     for _ in range(3):
         trainer.step()
     path = tmp_path_factory.mktemp("muzero") / "agent.muzero"
@@ -36,7 +36,7 @@ def checkpoint(tmp_path_factory) -> pathlib.Path:
 @pytest.fixture(scope="module")
 def priority_checkpoint(tmp_path_factory) -> pathlib.Path:
     """After three steps in the priority game."""
-    trainer = agents.MuZero(PROGRAM, SMALL, seed=3, game="priority")
+    trainer = agents.MuZero(PROGRAM, SMALL, seed=3, game="priority", prices="compiler")
     for _ in range(3):
         trainer.step()
     path = tmp_path_factory.mktemp("muzero") / "order.muzero"
@@ -46,7 +46,7 @@ def priority_checkpoint(tmp_path_factory) -> pathlib.Path:
 
 @pytest.fixture
 def trainer(checkpoint) -> agents.MuZero:
-    return agents.MuZero.load(checkpoint)
+    return agents.MuZero.load(checkpoint, prices="compiler")
 
 
 def test_training_improves_on_greedy_and_says_how_it_goes(trainer, program):
@@ -86,7 +86,7 @@ def test_settings_are_named_and_checked():
 
 
 def test_one_agent_over_several_programs(program):
-    trainer = agents.MuZero([program, OTHER], SMALL)
+    trainer = agents.MuZero([program, OTHER], SMALL, prices="compiler")
     trainer.step()
     progress = trainer.step()
     assert len(progress["best_ps"]) == 2
@@ -224,7 +224,10 @@ def test_as_a_solver_it_searches_without_the_policy(program, tmp_path):
 
 
 def test_it_learns_the_priority_game(priority_checkpoint, program, tmp_path):
-    copies = [agents.MuZero.load(priority_checkpoint, threads=threads) for threads in (1, 2)]
+    copies = [
+        agents.MuZero.load(priority_checkpoint, threads=threads, prices="compiler")
+        for threads in (1, 2)
+    ]
     for number, copy in enumerate(copies):
         assert copy.settings["game"] == "priority"
         assert copy.step()["games"] > 0
@@ -238,7 +241,7 @@ def test_it_learns_the_priority_game(priority_checkpoint, program, tmp_path):
         <= game.report.latency_ps
         <= mg.solve(program, "greedy", game="priority").report.latency_ps
     )
-    again = agents.MuZero(PROGRAM, SMALL | {"game": "priority"}, seed=3)
+    again = agents.MuZero(PROGRAM, SMALL | {"game": "priority"}, seed=3, prices="compiler")
     for _ in range(4):
         again.step()
     again.save(tmp_path / "again")

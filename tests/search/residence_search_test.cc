@@ -26,6 +26,7 @@ using testing::LatencyOf;
 using testing::ProgramBuilder;
 using testing::RandomProgram;
 using testing::TestHardware;
+using testing::WithOtherPrices;
 
 TimeGameOptions AnySize() {
   TimeGameOptions options;
@@ -97,19 +98,6 @@ TEST_CASE("whatever moves are made, the plan is valid and costs what the search 
   CHECK(seen.replaced > 20);
   CHECK(seen.kept > 100);
   CHECK(seen.in_loops > 100);
-}
-
-// The same program, which has other prices too, of a slower copy channel.
-std::shared_ptr<const Program> WithOtherPrices(const Program& program, Rng& rng) {
-  ProgramData data = program.data();
-  for (CostPool& pool : data.cost.pools) {
-    for (CostRow& row : pool.rows) row.cycles = row.cycles * (1 + rng.Below(6)) / 3;
-  }
-  return Program::WithBoth(program, {.other = *Program::Create(std::move(data)),
-                                     .law = {.main_share = 0.6, .copy_latency_ps = 2},
-                                     .own_reference_ps = 3,
-                                     .other_reference_ps = 2,
-                                     .lean = 0.1 * rng.Below(3) - 0.1});
 }
 
 TEST_CASE("by two sets of prices the value is that of what Simulate says at each") {

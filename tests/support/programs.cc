@@ -236,6 +236,18 @@ std::shared_ptr<const Program> ProgramBuilder::Build() const {
   return *std::move(program);
 }
 
+std::shared_ptr<const Program> WithOtherPrices(const Program& program, Rng& rng) {
+  ProgramData data = program.data();
+  for (CostPool& pool : data.cost.pools) {
+    for (CostRow& row : pool.rows) row.cycles = row.cycles * (1 + rng.Below(6)) / 3;
+  }
+  return Program::WithBoth(program, {.other = *Program::Create(std::move(data)),
+                                     .law = {.main_share = 0.6, .copy_latency_ps = 2},
+                                     .own_reference_ps = 3,
+                                     .other_reference_ps = 2,
+                                     .lean = 0.1 * rng.Below(3) - 0.1});
+}
+
 ProgramBuilder ReadAtTheEnd() {
   ProgramBuilder b;
   const BufferId p = b.Parameter("p", 4);

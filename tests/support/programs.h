@@ -118,6 +118,9 @@ struct RandomProgramOptions {
 // to four trips, and outputs.
 std::shared_ptr<const Program> RandomProgram(Rng& rng, const RandomProgramOptions& options = {});
 
+// The same program, which has other prices too, of a slower copy channel.
+std::shared_ptr<const Program> WithOtherPrices(const Program& program, Rng& rng);
+
 }  // namespace mallocgame::testing
 
 #endif  // MALLOCGAME_TESTS_SUPPORT_PROGRAMS_H_

@@ -186,8 +186,8 @@ TEST_CASE("the replay forgets the oldest games and keeps the best, all different
   for (int i = 0; i < 60; ++i) {
     PlayedGame game = ByHand();
     game.latency_ps = 1000 - i % 20;
-    const bool best = i < 20;
-    REQUIRE(replay.Offer(game) == best);
+    const std::optional<size_t> place = replay.Offer(game);
+    REQUIRE(place == (i < 20 ? std::optional<size_t>(0) : std::nullopt));
     replay.Add(std::move(game));
   }
   REQUIRE(replay.recent_steps() == 100);

@@ -13,13 +13,14 @@ from mallocgame._cli.train_muzero import MuZeroTraining
 from mallocgame._cli.training import Training, settings
 from mallocgame._core import Hierarchy
 from mallocgame._torch import AGENTS
+from mallocgame.agents.muzero import PRICES
 from mallocgame.errors import InvalidInputError
 
 _EGRL_EVALUATIONS = 4000
 _MUZERO_SECONDS = 600.0
 
 # Options that only one agent takes.
-_OF_MUZERO = ("tuned_from", "most_stale")
+_OF_MUZERO = ("tuned_from", "most_stale", "prices")
 _OF_EGRL = ("hierarchy", "one_agent", "evaluations")
 
 
@@ -75,6 +76,13 @@ def register(commands: parser.Commands) -> None:
         "--tuned-from",
         metavar="CHECKPOINT",
         help="muzero: a trained agent, with whose networks and settings the training begins",
+    )
+    command.add_argument(
+        "--prices",
+        choices=PRICES,
+        help="muzero: by which plans are compared: both sets, the compiler's and calibrated ones, "
+        "or the compiler's alone (both, but for programs that can't have calibrated ones and with "
+        "--game schedule)",
     )
     command.add_argument(
         "--actors",
@@ -189,6 +197,7 @@ def _training(options: argparse.Namespace) -> Training:
         config,
         hardware,
         options.game,
+        options.prices,
         _MUZERO_SECONDS if options.seconds is None else options.seconds,
         options.tuned_from,
         options.actors,

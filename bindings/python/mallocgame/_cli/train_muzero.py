@@ -52,6 +52,7 @@ class MuZeroTraining(Training):
         config: Mapping[str, str],
         hardware: mg.Hardware | None,
         game: str | None,
+        prices: str | None,
         seconds: float,
         tuned_from: str | None,
         actors: int | None,
@@ -62,7 +63,7 @@ class MuZeroTraining(Training):
         os.makedirs(folder, exist_ok=True)
         self._checkpoint = os.path.join(folder, _CHECKPOINT)
         if check_fresh(self._checkpoint, resume):
-            self.trainer = MuZero.load(self._checkpoint, programs, hardware=hardware)
+            self.trainer = MuZero.load(self._checkpoint, programs, hardware=hardware, prices=prices)
             # A trainer of their own writes the settings in one form: 1e-3 and 0.001 are the same.
             # It has the checkpoint's others, because not each one goes together with the defaults.
             asked = self.trainer.settings
@@ -78,7 +79,12 @@ class MuZeroTraining(Training):
         else:
             if actors is not None:
                 config = {"groups": str(actors), **config}
-            own: dict[str, Any] = {"hardware": hardware, "tuned_from": tuned_from, "game": game}
+            own: dict[str, Any] = {
+                "hardware": hardware,
+                "tuned_from": tuned_from,
+                "game": game,
+                "prices": prices,
+            }
             self.trainer = (
                 MuZero(programs, config, seed or 0, **own)
                 if seconds <= 0

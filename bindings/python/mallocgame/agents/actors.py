@@ -2,14 +2,21 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from mallocgame._core import Game, Hardware, Program
 from mallocgame._jobs import Cluster, Crew, Shared, crew_of
 from mallocgame._torch import torch_module
 from mallocgame.errors import InvalidInputError
 
-Problem = tuple[str, Program | Game, Hardware | None]  # the last is for a program
+
+class Problem(NamedTuple):
+    """What MuZero is trained on."""
+
+    name: str
+    played: Program | Game
+    hardware: Hardware | None  # of a program; None: its own
+    prices: str | None  # by which plans are compared: "both", "compiler"; None: both if possible
 
 
 @contextlib.contextmanager
@@ -79,9 +86,8 @@ class Actors:
         numbers = range(len(self._problems))
         for number in numbers:
             self._crew.add(number, number)
-        found = dict(
-            self._crew.done(lambda number: f"muzero: {self._problems[number][0]}") for _ in numbers
-        )
+        names = [f"muzero: {problem.name}" for problem in self._problems]
+        found = dict(self._crew.done(lambda number: names[number]) for _ in numbers)
         begun: dict[str, Any] = self._trainer.take_demonstrations([found[i] for i in numbers])
         return begun
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mallocgame import games
+from mallocgame._arguments import one_of
 from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file
 from mallocgame._torch import PORTFOLIO_SHARE, torch_module
 from mallocgame.agents.actors import Actors, PlayGames, Problem, actors_of
@@ -17,6 +18,8 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.games import GameOptions
 from mallocgame.level_sets import Level, find_level
 from mallocgame.programs import load_program, named, program_names
+
+PRICES = BOTH, COMPILER = "both", "compiler"  # by which plans are compared
 
 Trained = Program | str | Level | Game  # what an agent can be trained on
 
@@ -56,6 +59,9 @@ class MuZero(TorchTrainer):
     seed, threads: the stream of steps depends on programs, config and seed only; threads 0 is one
     for each core.
     hardware: on which the programs run instead of their own. Levels and Games have their own.
+    prices: by which plans are compared: "both", the compiler's and calibrated ones, or "compiler".
+    None is both, but for programs that can't have calibrated ones and in the schedule game. Games
+    count the compiler's.
 
     InvalidInputError: a setting is none, the game is given twice, a level or a Game is to run on
     another hardware, a Game is of another kind or is to be played in another game, nothing is to be
@@ -71,6 +77,7 @@ class MuZero(TorchTrainer):
         hardware: Hardware | None = None,
         game: str | GameOptions | None = None,
         tuned_from: "MuZeroAgent | str | os.PathLike[str] | None" = None,
+        prices: str | None = None,
     ) -> None:
         settings = texts(config or {})
         if isinstance(tuned_from, (str, os.PathLike)):
@@ -83,7 +90,7 @@ class MuZero(TorchTrainer):
                 )
         if tuned_from is not None:
             settings = tuned_from.settings | settings
-        self._problems = _problems_of(programs, hardware, own)
+        self._problems = _problems_of(programs, hardware, prices, settings.get("game"), own)
         self._actors: Actors | None = None
         self._trainer = torch_module().MuZeroTrainer(
             self._problems,
@@ -100,10 +107,12 @@ class MuZero(TorchTrainer):
         programs: Trained | Iterable[Trained] | None = None,
         threads: int = 0,
         hardware: Hardware | None = None,
+        prices: str | None = None,
     ) -> "MuZero":
         """Goes on with what save() wrote, with the very same stream.
 
-        programs: those that it was begun with; None where they are known by name. Before the first
+        programs: those that it was begun with; None where they are known by name. prices: those by
+        which plans are compared from here on, as of MuZero. Before the first
         step a game with options that are no settings is given by Games.
         InvalidInputError: the file is damaged or of another version, or the programs or hardware
         are others.
@@ -111,8 +120,10 @@ class MuZero(TorchTrainer):
         module = torch_module()
         checkpoint = read_file(path)
         trainer = cls.__new__(cls)
-        programs = _agent(checkpoint, path).programs if programs is None else programs
-        problems = trainer._problems = _problems_of(programs, hardware)
+        agent = _agent(checkpoint, path)
+        programs = agent.programs if programs is None else programs
+        problems = _problems_of(programs, hardware, prices, agent.settings["game"])
+        trainer._problems = problems
         trainer._actors = None
         trainer._trainer = named(
             os.fspath(path), lambda: module.MuZeroTrainer.load(problems, checkpoint, threads)
@@ -191,17 +202,18 @@ class MuZero(TorchTrainer):
     @property
     def programs(self) -> list[Program]:
         """The programs that it is trained on."""
-        return [one.program if isinstance(one, Game) else one for _, one, _ in self._problems]
+        played = (problem.played for problem in self._problems)
+        return [one.program if isinstance(one, Game) else one for one in played]
 
     @property
     def hardware(self) -> list[Hardware]:
         """What each of the programs runs on."""
-        return [hardware or one.hardware for _, one, hardware in self._problems]
+        return [problem.hardware or problem.played.hardware for problem in self._problems]
 
     @property
     def names(self) -> list[str]:
         """The names of the programs, as they were given; of a level its own."""
-        return [name for name, _, _ in self._problems]
+        return [problem.name for problem in self._problems]
 
     @property
     def iterations(self) -> int:
@@ -210,13 +222,23 @@ class MuZero(TorchTrainer):
 
 
 def _problems_of(
-    programs: Trained | Iterable[Trained], hardware: Hardware | None, own: GameOptions | None = None
+    programs: Trained | Iterable[Trained],
+    hardware: Hardware | None,
+    prices: str | None,
+    kind: str | None,
+    own: GameOptions | None = None,
 ) -> list[Problem]:
+    if prices is not None:
+        one_of("prices", prices, PRICES)
+    elif kind == "schedule":
+        prices = COMPILER
     given = [programs] if isinstance(programs, Trained) else programs
-    return [_problem_of(one, hardware, own) for one in given]
+    return [Problem(*_named(one, hardware, own), prices) for one in given]
 
 
-def _problem_of(one: Trained, hardware: Hardware | None, own: GameOptions | None) -> Problem:
+def _named(
+    one: Trained, hardware: Hardware | None, own: GameOptions | None
+) -> tuple[str, Program | Game, Hardware | None]:
     if isinstance(one, str) and one not in program_names():
         one = find_level(one) or one
     if isinstance(one, (Level, Game)):
@@ -247,8 +269,11 @@ def annealed_games(trainer: MuZero) -> list[Game]:
         one
         if isinstance(one, Game) and one.kind == "priority"
         else Game(program, hardware, "priority")
-        for (_, one, _), program, hardware in zip(
-            trainer._problems, trainer.programs, trainer.hardware, strict=True
+        for one, program, hardware in zip(
+            (problem.played for problem in trainer._problems),
+            trainer.programs,
+            trainer.hardware,
+            strict=True,
         )
     ]
 

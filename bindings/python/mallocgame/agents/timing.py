@@ -26,6 +26,7 @@ def begin_muzero(
     hardware: Hardware | None = None,
     tuned_from: MuZeroAgent | str | os.PathLike[str] | None = None,
     game: str | GameOptions | None = None,
+    prices: str | None = None,
 ) -> MuZero:
     """Begins a MuZero training that is to last so long, with a demonstration of annealing to suit.
 
@@ -40,7 +41,7 @@ def begin_muzero(
     settings = dict(config or {})
 
     def begin(settings: Mapping[str, object]) -> MuZero:
-        return MuZero(given, settings, seed, threads, hardware, game, tuned_from)
+        return MuZero(given, settings, seed, threads, hardware, game, tuned_from, prices)
 
     trainer = begin(settings)
     if _DECISIONS in settings or trainer.settings["preset"] == "paper":
