@@ -18,7 +18,7 @@ from small_agents import texts
 
 import mallocgame as mg
 from mallocgame import agents
-from mallocgame._cli import train_muzero
+from mallocgame._cli import main, train_muzero
 from mallocgame.agents import timing
 
 pytestmark = pytest.mark.full
@@ -244,21 +244,10 @@ def begin(tmp_path, monkeypatch):
     monkeypatch.setattr("mallocgame._cli.training._board", lambda *_: None)
 
     def call(program, config, resume=False, hardware=None, seconds=1.0) -> agents.MuZero:
-        training = train_muzero.MuZeroTraining(
-            [program],
-            os.fspath(tmp_path),
-            resume,
-            seed=None,
-            config={name: str(value) for name, value in config.items()},
-            hardware=hardware,
-            game=None,
-            prices=None,
-            seconds=seconds,
-            tuned_from=None,
-            actors=None,
-            ray=None,
-            most_stale=None,
-        )
+        words = ["train", "muzero", program, "--out", os.fspath(tmp_path), f"--seconds={seconds}"]
+        options = main._parser().parse_args([*words, *(["--resume"] if resume else [])])
+        texts = {name: str(value) for name, value in config.items()}
+        training = train_muzero.MuZeroTraining(options, texts, hardware)
         training.save()
         return training.trainer
 

@@ -13,7 +13,6 @@ from mallocgame._cli.folders import working_in
 from mallocgame._cli.levels import add_set
 from mallocgame._cli.rows import print_json
 from mallocgame._core import write_file
-from mallocgame._moved import FormerOption
 from mallocgame.errors import InvalidInputError
 from mallocgame.experiments import (
     Budget,
@@ -47,73 +46,52 @@ def register(commands: parser.Commands) -> None:
     command = commands.add(
         "benchmark", _benchmark, "players and folders of plans, scored over many levels"
     )
-    command.add_argument(
-        "--split", choices=("validation", "test"), required=True, help="whose levels count"
-    )
+    command.takes("--split", "whose levels count", choices=("validation", "test"), required=True)
     add_set(command)
-    command.add_argument(
-        "--players",
-        type=_players,
-        default=[],
-        metavar="A,B",
-        help=f"of {', '.join(mg.solver_names())}; NAME:priority and NAME:time play another game "
+    command.takes(
+        "--players A,B",
+        f"of {', '.join(mg.solver_names())}; NAME:priority and NAME:time play another game "
         "than the solver's own",
+        _players,
+        default=[],
     )
-    command.add_argument(
-        "--submission",
+    command.takes(
+        "--submission FOLDER",
+        "a folder with the plan LEVEL.json of each level, to be judged; may be repeated",
         dest="submissions",
         action="append",
         default=[],
-        metavar="FOLDER",
-        help="a folder with the plan LEVEL.json of each level, to be judged; may be repeated",
     )
-    command.add_argument(
-        "--seeds", type=parser.positive, default=1, metavar="N", help="the seeds 0 to N - 1 (1)"
+    command.takes("--seeds N", "the seeds 0 to N - 1 (1)", parser.positive, default=1)
+    command.takes(
+        "--seconds S,S",
+        f"times of one core; a player begins anew with each ({_BUDGETS}, without --games)",
+        _times,
     )
-    command.add_argument(
-        "--seconds",
-        type=_times,
-        metavar="S,S",
-        help=f"times of one core; a player begins anew with each ({_BUDGETS}, without --games)",
-    )
-    command.add_argument(
-        "--games",
-        type=_games,
-        default=[],
-        metavar="N,N",
-        help="numbers of complete games, every warm start and rollout counted, such as 1,8,64; a "
+    command.takes(
+        "--games N,N",
+        "numbers of complete games, every warm start and rollout counted, such as 1,8,64; a "
         "player that took more has no result",
+        _games,
+        default=[],
     )
-    command.add_argument(
-        "--min-headroom",
-        type=parser.percent,
+    command.takes(
+        "--min-headroom PERCENT",
+        "only levels on which the best known plan is so much faster than greedy's (0)",
+        parser.percent,
+        former="--stake",
         default=0.0,
-        metavar="PERCENT",
-        help="only levels on which the best known plan is so much faster than greedy's (0)",
-    )
-    command.add_argument(
-        "--stake",
-        type=parser.percent,
-        dest="min_headroom",
-        action=FormerOption,
-        now="--min-headroom",
     )
     parser.add_workers(command, 1, "players that work side by side, each on a core of its own (1)")
-    command.add_argument(
-        "-o",
-        "--output",
-        metavar="FOLDER",
-        help="keep plans and times; what is there is not run again. FOLDER/PLAYER/SEED/TIME is a "
+    command.takes(
+        "-o --output FOLDER",
+        "keep plans and times; what is there is not run again. FOLDER/PLAYER/SEED/TIME is a "
         "submission",
     )
-    command.add_argument(
-        "--improve",
-        action="store_true",
-        help="keep plans that are better than the best known, in the set of levels",
+    command.takes(
+        "--improve", "keep plans that are better than the best known, in the set of levels"
     )
-    command.add_argument(
-        "--page", type=parser.output_file, metavar="FILE", help="write the tables as Markdown"
-    )
+    command.takes("--page FILE", "write the tables as Markdown", parser.output_file)
 
 
 def _players(text: str) -> list[Player]:
@@ -231,10 +209,10 @@ def _number(value: float | None) -> str:
 
 
 def _print(summaries: Sequence[Summary], runs: Sequence[Run], improved: Sequence[str]) -> None:
-    console.print_made(_score_table(summaries))
+    console.print_table(_score_table(summaries))
     console.print_line()
     console.print_line("Scores by family:")
-    console.print_made(_family_table(summaries))
+    console.print_table(_family_table(summaries))
     console.print_line()
     for note in _NOTES:
         console.print_line(note)

@@ -33,19 +33,18 @@ _SOLVERS = "greedy,anneal,xla-assigned"
 def register(commands: parser.Commands) -> None:
     """Adds the command of this module."""
     command = commands.add("compare", _compare, "solvers against each other and XLA, as a table")
-    command.add_argument("programs", metavar="PROGRAM", nargs="*", help=parser.PROGRAM)
-    command.add_argument(
+    command.takes("programs PROGRAM", parser.PROGRAM, nargs="*")
+    command.takes(
         "--suite",
-        choices=SUITES,
-        help="of programs; contended are 20 where XLA's own plan leaves 2 %% to gain, and large "
+        "of programs; contended are 20 where XLA's own plan leaves 2 %% to gain, and large "
         "are 24 whole models (`mallocgame xla large`)",
+        choices=SUITES,
     )
-    command.add_argument(
-        "--solvers",
-        type=_solver_list,
+    command.takes(
+        "--solvers A,B",
+        f"of {', '.join(mg.solver_names())} ({_SOLVERS})",
+        _solver_list,
         default=_SOLVERS,
-        metavar="A,B",
-        help=f"of {', '.join(mg.solver_names())} ({_SOLVERS})",
     )
     parser.add_hardware(command)
     add_limits(command)
@@ -56,19 +55,13 @@ def register(commands: parser.Commands) -> None:
         "solvers that work side by side, each on a core of its own (1: one after the other, each "
         "on all cores)",
     )
-    command.add_argument(
-        "--csv",
-        type=parser.output_file,
-        metavar="FILE",
-        help="write the results as CSV; FILE.part has them as they come, and the same command goes "
+    command.takes(
+        "--csv FILE",
+        "write the results as CSV; FILE.part has them as they come, and the same command goes "
         "on from there",
+        parser.output_file,
     )
-    command.add_argument(
-        "--plot",
-        type=parser.output_file,
-        metavar="FILE",
-        help="draw the results as PNG (needs matplotlib)",
-    )
+    command.takes("--plot FILE", "draw the results as PNG (needs matplotlib)", parser.output_file)
 
 
 def _solver_list(text: str) -> list[str]:
@@ -254,7 +247,7 @@ def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:
         speedups = (console.times(figures[f"geomean_{key}"]) for key in _SHOWN)
         gap = _percent_over(figures["geomean_latency_over_bound"])
         table.add(f"  {solver}, of {figures['programs']}", "", "", *speedups, gap)
-    console.print_made(table)
+    console.print_table(table)
     names = sorted(
         {f"{row['bound_name']}, {row['bound_status']}" for row in rows if row["bound_name"]}
     )

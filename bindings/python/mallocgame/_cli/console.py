@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from rich.console import Console
@@ -25,9 +25,6 @@ from mallocgame import experiments
 
 _WIDTH_WITHOUT_TERMINAL = 80
 _SECONDS_BETWEEN_LINES = 10.0  # of progress, if it is no terminal
-
-
-Column = tuple[str, Literal["left", "right"]]  # heading, side
 
 
 class Work:
@@ -131,32 +128,31 @@ def _show_bar(work: Work, stop: threading.Event) -> None:
             bar.update(task, description=f"{work.label}{text}", completed=work.done)
 
 
-def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], gap: int = 2) -> None:
+def print_table(table: experiments.Table, gap: int = 1) -> None:
     """Prints a table on standard output.
 
     A left column folds where the terminal is too narrow.
     """
-    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
-    for heading, justify in columns:
-        table.add_column(
-            Text(heading), justify=justify, no_wrap=justify == "right", overflow="fold"
-        )
-    for row in rows:
-        table.add_row(*[Text(cell) for cell in row])
-    _stdout().print(table)
-
-
-def print_made(table: experiments.Table, gap: int = 1) -> None:
-    """Prints such a table on standard output."""
-    columns: list[Column] = [
-        (head, "left" if place < table.left else "right") for place, head in enumerate(table.heads)
-    ]
-    print_table(columns, [list(map(str, row)) for row in table.rows], gap)
+    shown = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for place, head in enumerate(table.heads):
+        left = place < table.left
+        justify: Literal["left", "right"] = "left" if left else "right"
+        shown.add_column(Text(head), justify=justify, no_wrap=not left, overflow="fold")
+    for row in table.rows:
+        shown.add_row(*[Text(str(cell)) for cell in row])
+    _stdout().print(shown)
 
 
 def print_line(text: str = "") -> None:
     """Prints a line on standard output, without breaking it."""
     _stdout().print(Text(text), soft_wrap=True)
+
+
+def print_sentences(*sentences: str | None) -> None:
+    """Prints a line for each sentence that there is."""
+    for sentence in sentences:
+        if sentence is not None:
+            print_line(sentence)
 
 
 def _stdout() -> Console:

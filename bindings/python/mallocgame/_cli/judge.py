@@ -11,54 +11,43 @@ from mallocgame.files import program_of
 
 def register(commands: parser.Commands) -> None:
     """Adds the commands of this module."""
-    for name, run, summary in (
-        ("validate", _validate, "is the plan one that the hardware can carry out?"),
-        ("simulate", _simulate, "what does the plan cost?"),
+    for name, summary in (
+        ("validate", "is the plan one that the hardware can carry out?"),
+        ("simulate", "what does the plan cost?"),
     ):
-        command = commands.add(name, run, summary)
-        command.add_argument("program", metavar="PROGRAM", help=parser.PROGRAM)
-        command.add_argument("plan", metavar="PLAN", help="JSON, as `solve -o` writes it")
+        command = commands.add(name, _judge, summary)
+        command.takes("program PROGRAM", parser.PROGRAM)
+        command.takes("plan PLAN", "JSON, as `solve -o` writes it")
         parser.add_hardware(command)
 
     command = commands.add(
         "replay", _replay, "play a logged game again; does it come out the same?"
     )
-    command.add_argument("log", metavar="GAME", help="as `solve --log` writes it")
-    command.add_argument(
-        "--program", metavar="PROGRAM", help="of the game, where it is no bundled one"
-    )
+    command.takes("log GAME", "as `solve --log` writes it")
+    command.takes("--program PROGRAM", "of the game, where it is no bundled one")
 
 
-def _validate(options: argparse.Namespace) -> int:
+def _judge(options: argparse.Namespace) -> int:
+    """Carries out `validate`, which ends by the verdict, and `simulate`, which shows the costs."""
     program, hardware = parser.problem_of(options)
     ordered, plan, order = mg.files.load_ordered_plan(options.plan, program)
     verdict = mg.validate(ordered, plan, hardware)
     report = mg.simulate(ordered, plan, hardware)
     xla = reference(program, hardware)
     row = plan_row(program, hardware, report, verdict, xla, plan=plan, order=order)
-    row |= {"rule": verdict.rule, "message": verdict.message}
+    broken = f"not valid: {verdict.rule}: {verdict.message}"
+    if options.command == "simulate":
+        if options.json:
+            return print_json(row | report_row(report))
+        print_comparison(program, hardware, "plan", report, xla, row)
+        if not verdict.ok:
+            console.print_line(f"The plan is {broken}")
+        return parser.OK
     if options.json:
-        print_json(row)
+        print_json(row | {"rule": verdict.rule, "message": verdict.message})
     else:
-        console.print_line(
-            "valid" if verdict.ok else f"not valid: {verdict.rule}: {verdict.message}"
-        )
+        console.print_line("valid" if verdict.ok else broken)
     return parser.OK if verdict.ok else parser.CHECK_FAILED
-
-
-def _simulate(options: argparse.Namespace) -> int:
-    program, hardware = parser.problem_of(options)
-    ordered, plan, order = mg.files.load_ordered_plan(options.plan, program)
-    report = mg.simulate(ordered, plan, hardware)
-    verdict = mg.validate(ordered, plan, hardware)
-    xla = reference(program, hardware)
-    row = plan_row(program, hardware, report, verdict, xla, plan=plan, order=order)
-    if options.json:
-        return print_json(row | report_row(report))
-    print_comparison(program, hardware, "plan", report, xla, row)
-    if not verdict.ok:
-        console.print_line(f"The plan is not valid: {verdict.rule}: {verdict.message}")
-    return parser.OK
 
 
 def _replay(options: argparse.Namespace) -> int:

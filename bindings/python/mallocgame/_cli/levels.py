@@ -24,49 +24,39 @@ def register(commands: parser.Commands) -> None:
     )
     command = group.add("list", _list, "the families of a set of levels, by split")
     add_set(command)
-    command.add_argument(
+    command.takes(
         "--split",
-        choices=[*SPLITS, SCHEDULE, *WHOLE_SPLITS],
-        help="only those of a split; schedule, where the order of instructions counts, and those "
+        "only those of a split; schedule, where the order of instructions counts, and those "
         "of whole models are listed only so",
+        choices=[*SPLITS, SCHEDULE, *WHOLE_SPLITS],
     )
-    command.add_argument(
-        "--free-order",
-        action="store_true",
-        help="only levels whose instructions may stand in another order",
-    )
-    command.add_argument(
-        "--names", action="store_true", help="the name of each level instead of the families"
-    )
-    command.add_argument(
-        "--plot",
-        type=parser.output_file,
-        metavar="FILE",
-        help="draw how far XLA's plans are above the bound as PNG (needs matplotlib)",
+    command.takes("--free-order", "only levels whose instructions may stand in another order")
+    command.takes("--names", "the name of each level instead of the families")
+    command.takes(
+        "--plot FILE",
+        "draw how far XLA's plans are above the bound as PNG (needs matplotlib)",
+        parser.output_file,
     )
     command = group.add(
         "make", _make, "draw, compile and describe a set of levels; run again, it goes on"
     )
-    command.add_argument("folder", metavar="FOLDER", help="where the set is written")
+    command.takes("folder FOLDER", "where the set is written")
     parser.add_seed(command)
-    command.add_argument(
-        "--share",
-        type=_share,
+    command.takes(
+        "--share X",
+        "of the bundled set's number of programs in each family (1)",
+        _share,
         default=1.0,
-        metavar="X",
-        help="of the bundled set's number of programs in each family (1)",
     )
-    command.add_argument(
-        "--whole", action="store_true", help="the splits of whole models instead of the others"
-    )
+    command.takes("--whole", "the splits of whole models instead of the others")
     parser.add_workers(
         command, os.cpu_count() or 1, "programs made side by side (one for each processor)"
     )
 
 
-def add_set(command: argparse.ArgumentParser) -> None:
+def add_set(command: parser.Parser) -> None:
     """Adds the option that names a set of levels."""
-    command.add_argument("--levels", metavar="FOLDER", default=str(BUNDLED), help=_SET)
+    command.takes("--levels FOLDER", _SET, default=str(BUNDLED))
 
 
 def _share(text: str) -> float:
@@ -117,7 +107,7 @@ def _list(options: argparse.Namespace) -> int:
         table.add(split, *_cells(_family_row(split, "", _of(known.programs, split))))
         for row in of_split:
             table.add(f"  {row['family']}", *_cells(row))
-    console.print_made(table)
+    console.print_table(table)
     console.print_line(
         "loops, branches: programs with them; free: with another order of instructions."
     )

@@ -26,51 +26,35 @@ def register(commands: parser.Commands) -> None:
     command = commands.add(
         "offline", _offline, "games with the return of every action, for offline learning"
     )
-    command.add_argument(
-        "-o",
-        "--output",
-        metavar="FOLDER",
+    command.takes(
+        "-o --output FOLDER",
+        "where the games are written, as NumPy files; what is there is not played again",
         required=True,
-        help="where the games are written, as NumPy files; what is there is not played again",
     )
-    command.add_argument(
-        "--split", choices=SPLITS, default="train", help="whose levels are played (train)"
-    )
+    command.takes("--split", "whose levels are played (train)", choices=SPLITS, default="train")
     add_set(command)
-    command.add_argument(
-        "--limit", type=parser.positive, metavar="N", help="only the first N levels"
-    )
-    command.add_argument(
-        "--behaviours",
-        type=_behaviours,
+    command.takes("--limit N", "only the first N levels", parser.positive)
+    command.takes(
+        "--behaviours A,B",
+        f"who plays; mcts:N looks at N games, random:N plays N and keeps the best ({_USUAL})",
+        _behaviours,
         default=_USUAL,
-        metavar="A,B",
-        help=f"who plays; mcts:N looks at N games, random:N plays N and keeps the best ({_USUAL})",
     )
-    command.add_argument(
-        "--seeds",
-        type=parser.positive,
+    command.takes(
+        "--seeds N",
+        "the seeds 0 to N - 1 of those who have chance in them (1)",
+        parser.positive,
         default=1,
-        metavar="N",
-        help="the seeds 0 to N - 1 of those who have chance in them (1)",
     )
-    command.add_argument(
+    command.takes(
         "--observation",
+        "what is seen of a position (compact)",
         choices=OBSERVATIONS,
         default="compact",
-        help="what is seen of a position (compact)",
     )
-    command.add_argument(
-        "--jobs",
-        type=parser.positive,
-        default=1,
-        metavar="N",
-        help="processes that work side by side (1)",
-    )
-    command.add_argument(
-        "--minari",
-        metavar="ID",
-        help="write all games of these levels as the Minari dataset NAME-vN too",
+    command.takes("--jobs N", "processes that work side by side (1)", parser.positive, default=1)
+    command.takes(
+        "--minari ID", "write all games of these levels as the Minari dataset NAME-vN too"
     )
 
 
@@ -116,7 +100,7 @@ def _offline(options: argparse.Namespace) -> int:
     table = Table(("behaviour", "games", "decisions", "return"))
     for row in rows:
         table.add(row["behaviour"], row["games"], row["decisions"], f"{row['return']:.4f}")
-    console.print_made(table, gap=2)
+    console.print_table(table, gap=2)
     console.print_line(f"{len(names)} levels in {options.output}. return: the mean over games.")
     if options.minari is not None:
         console.print_line(f"Minari dataset {options.minari}")

@@ -17,43 +17,26 @@ def register(commands: parser.Commands) -> None:
         _offsets,
         "offsets for intervals of known time and size, as low as possible or within a capacity",
     )
-    command.add_argument(
-        "table",
-        metavar="FILE",
-        help="MiniMalloc's CSV: columns id, lower, upper, size, and alignment, gaps, offset; "
+    command.takes(
+        "table FILE",
+        "MiniMalloc's CSV: columns id, lower, upper, size, and alignment, gaps, offset; "
         "an offset in it is given and stays",
     )
-    command.add_argument(
-        "--capacity",
-        type=parser.count,
-        metavar="BYTES",
-        help="that all must end within (none: the least height is searched)",
+    command.takes(
+        "--capacity BYTES",
+        "that all must end within (none: the least height is searched)",
+        parser.count,
     )
-    command.add_argument(
-        "--alignment",
-        type=parser.positive,
+    command.takes(
+        "--alignment BYTES",
+        "of every offset, in addition to its own (1)",
+        parser.positive,
         default=1,
-        metavar="BYTES",
-        help="of every offset, in addition to its own (1)",
     )
-    command.add_argument(
-        "--seconds",
-        type=parser.seconds,
-        default=10.0,
-        metavar="S",
-        help="wall time (10); 0: no limit",
-    )
-    command.add_argument(
-        "--check",
-        action="store_true",
-        help="only judge the offsets that FILE has: is it a valid solution?",
-    )
-    command.add_argument(
-        "-o",
-        "--output",
-        type=parser.output_file,
-        metavar="FILE",
-        help="write the CSV with the offsets, if they fit",
+    command.takes("--seconds S", "wall time (10); 0: no limit", parser.seconds, default=10.0)
+    command.takes("--check", "only judge the offsets that FILE has: is it a valid solution?")
+    command.takes(
+        "-o --output FILE", "write the CSV with the offsets, if they fit", parser.output_file
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import mallocgame as mg
 from mallocgame._jobs import Workers, workers_of
 from mallocgame._jobs.cluster import ADDRESSES, check_address
+from mallocgame._moved import FormerOption
 from mallocgame.bounds.bound import BOUNDS
 from mallocgame.errors import InvalidInputError
 
@@ -26,7 +27,41 @@ Run = Callable[[argparse.Namespace], int]  # carries a command out and returns t
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports an error as one line, without the usage."""
+    """The parser of a command. It reports an error as one line, without the usage."""
+
+    def takes(
+        self,
+        spelling: str,
+        text: str,
+        kind: Callable[[str], Any] | None = None,
+        former: str | None = None,
+        **settings: Any,
+    ) -> None:
+        """Declares an argument as users write it, with its help and the type of its value.
+
+        spelling: "-o --output FILE" of an option, "program PROGRAM" of an argument by its place,
+        and "--json" of a flag, or of an option that has `choices`. former: a name that the option
+        had, which warns. settings: more of those of add_argument().
+        """
+        *names, last = spelling.split()
+        if not last.startswith("-"):
+            settings["metavar"] = last
+        else:
+            names.append(last)
+            if "choices" not in settings:
+                settings["action"] = "store_true"
+        if kind is not None:
+            settings["type"] = kind
+        added = self.add_argument(*names, help=text, **settings)
+        if former is not None:
+            self.add_argument(
+                former,
+                dest=added.dest,
+                type=kind or str,
+                choices=settings.get("choices"),
+                action=FormerOption,
+                now=names[-1],
+            )
 
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
@@ -43,14 +78,12 @@ class Commands:
             dest=dest, required=True, metavar="COMMAND", parser_class=Parser
         )
 
-    def add(self, name: str, run: Run, summary: str) -> argparse.ArgumentParser:
+    def add(self, name: str, run: Run, summary: str) -> Parser:
         """Adds a command that `run` carries out, and returns its parser."""
-        command: argparse.ArgumentParser = self._commands.add_parser(
+        command: Parser = self._commands.add_parser(
             name, help=summary, description=f"{summary}{self._note}"
         )
-        command.add_argument(
-            "--json", action="store_true", help="one JSON document on standard output"
-        )
+        command.takes("--json", "one JSON document on standard output")
         command.set_defaults(run=run)
         return command
 
@@ -152,48 +185,44 @@ def _number(text: str, allowed: str) -> float:
 # Options that several commands take.
 
 
-def add_hardware(command: argparse.ArgumentParser, required: bool = False) -> None:
-    command.add_argument("--hardware", metavar="NAME", required=required, help=HARDWARE)
+def add_hardware(command: Parser, required: bool = False) -> None:
+    command.takes("--hardware NAME", HARDWARE, required=required)
     add_preloads(command)
 
 
-def add_trips(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--trips",
-        type=loop_trips,
-        metavar="NAME=COUNT",
+def add_trips(command: Parser) -> None:
+    command.takes(
+        "--trips NAME=COUNT",
+        "how often a loop runs, by the name of its while; before what the module says",
+        loop_trips,
         action="append",
         default=[],
-        help="how often a loop runs, by the name of its while; before what the module says",
     )
 
 
-def add_preloads(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--preloads",
-        type=count,
-        metavar="N",
-        help="parameters that may be in fast memory before the start (as the hardware says: 1)",
+def add_preloads(command: Parser) -> None:
+    command.takes(
+        "--preloads N",
+        "parameters that may be in fast memory before the start (as the hardware says: 1)",
+        count,
     )
 
 
-def add_seed(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--seed", type=count, default=0, metavar="N", help="seed of what is random (0)"
-    )
+def add_seed(command: Parser) -> None:
+    command.takes("--seed N", "seed of what is random (0)", count, default=0)
 
 
-def add_bound(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
+def add_bound(command: Parser) -> None:
+    command.takes(
         "--bound",
+        "the proven bound: no-contention takes no time, the others up to a minute; any-order, "
+        "lp and milp need highspy",
         choices=BOUNDS,
         default="no-contention",
-        help="the proven bound: no-contention takes no time, the others up to a minute; any-order, "
-        "lp and milp need highspy",
     )
 
 
-def add_workers(command: argparse.ArgumentParser, jobs: int | None, text: str) -> None:
+def add_workers(command: Parser, jobs: int | None, text: str) -> None:
     """Adds what `workers` reads. text: what is done side by side, with the default."""
     group = command.add_mutually_exclusive_group()
     group.add_argument("--jobs", type=positive, default=jobs, metavar="N", help=text)

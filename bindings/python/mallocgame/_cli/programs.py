@@ -15,56 +15,40 @@ from mallocgame.programs import LARGE, SCHEDULES, SUITES, large_file, suite
 def register(commands: parser.Commands) -> None:
     """Adds the commands of this module."""
     command = commands.add("programs", _programs, "list the bundled programs")
-    command.add_argument("--suite", choices=SUITES, default="all", help="only those of a suite")
+    command.takes("--suite", "only those of a suite", choices=SUITES, default="all")
 
     command = commands.add("import", _import, "make a program file of an HLO module")
-    command.add_argument(
-        "module",
-        metavar="MODULE",
-        help="HLO, best from before memory space assignment: protocol buffer or text, gzip or not",
+    command.takes(
+        "module MODULE",
+        "HLO, best from before memory space assignment: protocol buffer or text, gzip or not",
     )
-    command.add_argument(
-        "--assigned", metavar="FILE", help="HloProto after memory space assignment: XLA's own plan"
-    )
-    command.add_argument(
-        "--priced",
-        metavar="FILE",
+    command.takes("--assigned FILE", "HloProto after memory space assignment: XLA's own plan")
+    command.takes(
+        "--priced FILE",
+        "modules after code generation, with estimated cycles",
         nargs="+",
         action="extend",
         default=[],
-        help="modules after code generation, with estimated cycles",
     )
-    command.add_argument("--profile", metavar="FILE", help="JSON table of cycles by placement")
-    command.add_argument(
+    command.takes("--profile FILE", "JSON table of cycles by placement")
+    command.takes(
         "--schedule",
+        "in what order a module without a schedule runs: that of its instructions (the "
+        "default); module: refuse it",
         choices=SCHEDULES,
         default=SCHEDULES[0],
-        help="in what order a module without a schedule runs: that of its instructions (the "
-        "default); module: refuse it",
     )
     parser.add_trips(command)
-    command.add_argument(
-        "--default-trips",
-        type=parser.positive,
+    command.takes(
+        "--default-trips N",
+        "trips of loops whose trip count can't be read from the module (5)",
+        parser.positive,
         default=5,
-        metavar="N",
-        help="trips of loops whose trip count can't be read from the module (5)",
     )
     parser.add_hardware(command, required=True)
-    command.add_argument(
-        "--name", metavar="NAME", default="", help="of the program (that of the output file)"
-    )
-    command.add_argument(
-        "--origin", metavar="TEXT", default="", help="kept in the file, such as compiler versions"
-    )
-    command.add_argument(
-        "-o",
-        "--output",
-        type=parser.output_file,
-        metavar="FILE",
-        required=True,
-        help="the .mgp file to write",
-    )
+    command.takes("--name NAME", "of the program (that of the output file)", default="")
+    command.takes("--origin TEXT", "kept in the file, such as compiler versions", default="")
+    command.takes("-o --output FILE", "the .mgp file to write", parser.output_file, required=True)
 
 
 def _programs(options: argparse.Namespace) -> int:
@@ -85,7 +69,7 @@ def _programs(options: argparse.Namespace) -> int:
     for row in rows:
         counts = (row[key] for key in ("program", "instructions", "eligible_buffers", "accesses"))
         table.add(*counts, *(console.microseconds(row[key]) for key in ("all_main_ps", "xla_ps")))
-    console.print_made(table)
+    console.print_table(table)
     console.print_line(
         "bufs: buffers that may move, accs: their accesses, main: all in main memory."
     )
@@ -118,5 +102,5 @@ def _import(options: argparse.Namespace) -> int:
     if options.json:
         return print_json(row | assumed)
     cells = [(key.replace("_", " "), cell(value)) for key, value in row.items()]
-    console.print_made(Table((program.name, ""), cells), gap=2)
+    console.print_table(Table((program.name, ""), cells), gap=2)
     return parser.OK

@@ -20,39 +20,27 @@ def register(commands: parser.Commands) -> None:
     command = commands.add(
         "report", _report, "where the time of a program goes, XLA's plan beside another"
     )
-    command.add_argument("program", metavar="PROGRAM", help=parser.PROGRAM)
+    command.takes("program PROGRAM", parser.PROGRAM)
     other = command.add_mutually_exclusive_group()
     other.add_argument("--plan", metavar="PLAN", help="another plan than XLA's (JSON)")
     other.add_argument(
         "--solver", choices=known_solvers(), metavar="NAME", help="have it find one (see `solve`)"
     )
-    command.add_argument(
+    command.takes(
         "--by",
-        choices=reports.GROUPINGS,
-        help="layer, named scope or opcode; layers and scopes that repeat under another number are "
+        "layer, named scope or opcode; layers and scopes that repeat under another number are "
         "grouped (the first of the three that the program has)",
+        choices=reports.GROUPINGS,
     )
-    command.add_argument(
-        "--depth",
-        type=parser.positive,
-        default=2,
-        metavar="N",
-        help="how many names of a scope count (2)",
-    )
-    command.add_argument(
-        "--rows", type=parser.positive, default=20, metavar="N", help="of the table, at most (20)"
-    )
-    command.add_argument(
+    command.takes("--depth N", "how many names of a scope count (2)", parser.positive, default=2)
+    command.takes("--rows N", "of the table, at most (20)", parser.positive, default=20)
+    command.takes(
         "--what-if",
-        action="store_true",
-        help="latency over fast memory and over the bandwidth of main memory instead, of XLA's "
+        "latency over fast memory and over the bandwidth of main memory instead, of XLA's "
         "allocator, a solver (portfolio) and the bound; a dozen machines, --seconds for each",
     )
-    command.add_argument(
-        "--plot",
-        type=parser.output_file,
-        metavar="FILE",
-        help="with --what-if, draw it as PNG (needs matplotlib)",
+    command.takes(
+        "--plot FILE", "with --what-if, draw it as PNG (needs matplotlib)", parser.output_file
     )
     parser.add_hardware(command)
     add_limits(command)
@@ -120,7 +108,7 @@ def _print_breakdown(told: reports.Breakdown, rows: int) -> None:
         add(part, indent)
     add(told.total)
     console.print_line(f"{told.program} on {told.hardware}")
-    console.print_made(table)
+    console.print_table(table)
     console.print_line(
         "stall: the part of µs that waits for copies. MiB: over the channel of main memory, by "
         "instructions and copies." + (" Of both plans in the same order." if both else "")
@@ -190,7 +178,7 @@ def _print_what_if(told: reports.WhatIf) -> None:
                 for cell in (console.microseconds(ps), console.times(now[name] / ps))
             )
             table.add(f"{at:g}{mark}", *cells)
-        console.print_made(table)
+        console.print_table(table)
     if told.no_bandwidth:
         console.print_line(f"No bandwidths: {told.no_bandwidth}")
     console.print_line(

@@ -105,7 +105,7 @@ def print_comparison(
         cold, warm = (console.microseconds(one) for one in times)
         table.add("  XLA's own", cold, console.times(1.0), warm, console.times(1.0))
     console.print_line(f"{program.name} on {hardware.name}")
-    console.print_made(table)
+    console.print_table(table)
     if xla.sentence is not None:
         console.print_line(xla.sentence)
     console.print_line("A static estimate from the compiler's prices, not a measurement on a chip.")

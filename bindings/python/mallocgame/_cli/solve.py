@@ -18,62 +18,46 @@ from mallocgame.frontier import frontier
 def register(commands: parser.Commands) -> None:
     """Adds the command of this module."""
     command = commands.add("solve", _solve, "find a plan and compare it with XLA's")
-    command.add_argument("program", metavar="PROGRAM", help=parser.PROGRAM)
-    command.add_argument(
-        "--solver",
-        metavar="NAME",
+    command.takes("program PROGRAM", parser.PROGRAM)
+    command.takes(
+        "--solver NAME",
+        f"{', '.join(mg.solver_names())}; with Torch egrl, and with --checkpoint muzero",
         default="greedy",
         choices=known_solvers(),
-        help=f"{', '.join(mg.solver_names())}; with Torch egrl, and with --checkpoint muzero",
     )
     parser.add_hardware(command)
     add_limits(command)
     parser.add_bound(command)
-    command.add_argument(
-        "--order",
-        action="store_true",
-        help="decide the order of instructions too; it needs no more main memory than XLA's",
+    command.takes(
+        "--order", "decide the order of instructions too; it needs no more main memory than XLA's"
     )
-    command.add_argument(
-        "--main-mib",
-        type=parser.count,
-        metavar="N",
-        help="with --order, the main memory that an order may need",
+    command.takes(
+        "--main-mib N", "with --order, the main memory that an order may need", parser.count
     )
-    command.add_argument(
+    command.takes(
         "--prices",
+        "what the solver makes small: the latency at the compiler's prices, or at both sets, "
+        "the compiler's and calibrated ones, together (docs/both-prices.md)",
         choices=("compiler", "both"),
         default="compiler",
-        help="what the solver makes small: the latency at the compiler's prices, or at both sets, "
-        "the compiler's and calibrated ones, together (docs/both-prices.md)",
     )
-    command.add_argument(
-        "--lean",
-        type=float,
-        metavar="X",
-        help="with --prices both, the share by which the plan may be slower by calibrated prices "
+    command.takes(
+        "--lean X",
+        "with --prices both, the share by which the plan may be slower by calibrated prices "
         "for what it gains by the compiler's; below 0 the other way round (0)",
+        float,
     )
-    command.add_argument(
+    command.takes(
         "--frontier",
-        action="store_true",
-        help="search at several leans, --seconds each, and print what each plan gains by either "
+        "search at several leans, --seconds each, and print what each plan gains by either "
         "set of prices",
     )
-    command.add_argument(
-        "-o", "--output", type=parser.output_file, metavar="PLAN", help="write the plan as JSON"
-    )
-    command.add_argument(
-        "--log",
-        type=parser.output_file,
-        metavar="GAME",
-        help="write the game, to be replayed (.mgr)",
-    )
-    command.add_argument(
-        "--plot",
-        type=parser.output_file,
-        metavar="FILE",
-        help="draw the best latency over time as PNG (needs matplotlib)",
+    command.takes("-o --output PLAN", "write the plan as JSON", parser.output_file)
+    command.takes("--log GAME", "write the game, to be replayed (.mgr)", parser.output_file)
+    command.takes(
+        "--plot FILE",
+        "draw the best latency over time as PNG (needs matplotlib)",
+        parser.output_file,
     )
 
 
@@ -82,36 +66,30 @@ def known_solvers() -> list[str]:
     return [*mg.solver_names(), *AGENTS]
 
 
-def add_limits(command: argparse.ArgumentParser) -> None:
+def add_limits(command: parser.Parser) -> None:
     """Adds what `run_solver` reads."""
-    command.add_argument(
-        "--seconds",
-        type=parser.seconds,
-        default=10.0,
-        metavar="S",
-        help="wall time of a solver (10); 0: no limit, so that a solver which goes on improving "
+    command.takes(
+        "--seconds S",
+        "wall time of a solver (10); 0: no limit, so that a solver which goes on improving "
         "ends only by --evaluations or Ctrl-C",
+        parser.seconds,
+        default=10.0,
     )
     parser.add_seed(command)
-    command.add_argument(
-        "--evaluations",
-        type=parser.count,
-        default=0,
-        metavar="N",
-        help="games a solver may look at (0: no limit)",
+    command.takes(
+        "--evaluations N", "games a solver may look at (0: no limit)", parser.count, default=0
     )
-    command.add_argument(
+    command.takes(
         "--game",
-        choices=games.NAMES,
-        help="the game of solvers that play one: time decides each access in the order of time, "
+        "the game of solvers that play one: time decides each access in the order of time, "
         "priority places residences in the order of importance, fine is priority with one segment "
         "at a time and exact stalls, schedule decides the order of instructions first (default: "
         "priority for anneal, mcts and egrl, the game of its training for an agent, else time)",
+        choices=games.NAMES,
     )
-    command.add_argument(
-        "--checkpoint",
-        metavar="FILE",
-        help=f"of a trained agent: the solver {' or '.join(AGENTS)}, and a member of portfolio",
+    command.takes(
+        "--checkpoint FILE",
+        f"of a trained agent: the solver {' or '.join(AGENTS)}, and a member of portfolio",
     )
 
 
@@ -245,7 +223,7 @@ def _frontier(options: argparse.Namespace, program: mg.Program, hardware: mg.Har
             console.microseconds(row["calibrated_ps"]),
             console.times(row["speedup_calibrated_vs_xla"]),
         )
-    console.print_made(table)
+    console.print_table(table)
     return parser.INTERRUPTED if stop() else parser.OK
 
 

@@ -8,16 +8,13 @@ from mallocgame import games, plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
-from mallocgame._cli.train_egrl import EgrlTraining
-from mallocgame._cli.train_muzero import MuZeroTraining
+from mallocgame._cli.train_egrl import EVALUATIONS, EgrlTraining
+from mallocgame._cli.train_muzero import SECONDS, MuZeroTraining
 from mallocgame._cli.training import Training, settings
 from mallocgame._core import Hierarchy
 from mallocgame._torch import AGENTS
 from mallocgame.agents.muzero import PRICES
 from mallocgame.errors import InvalidInputError
-
-_EGRL_EVALUATIONS = 4000
-_MUZERO_SECONDS = 600.0
 
 # Options that only one agent takes.
 _OF_MUZERO = ("tuned_from", "most_stale", "prices")
@@ -31,95 +28,70 @@ def register(commands: parser.Commands) -> None:
         _train,
         "train an agent on programs; writes checkpoints, plans and games to a folder",
     )
-    command.add_argument("agent", metavar="AGENT", choices=AGENTS, help=f"{' or '.join(AGENTS)}")
-    command.add_argument(
-        "programs", metavar="PROGRAM", nargs="*", help=f"{parser.PROGRAM}; muzero takes a level too"
-    )
-    command.add_argument("--out", metavar="DIR", required=True, help="the folder to write to")
-    command.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on with the checkpoint in the folder, if there is one",
-    )
-    command.add_argument(
-        "--seconds",
-        type=parser.seconds,
-        metavar="S",
-        help=f"wall time (muzero {_MUZERO_SECONDS:g}, egrl 0); 0: no limit, "
+    command.takes("agent AGENT", f"{' or '.join(AGENTS)}", choices=AGENTS)
+    command.takes("programs PROGRAM", f"{parser.PROGRAM}; muzero takes a level too", nargs="*")
+    command.takes("--out DIR", "the folder to write to", required=True)
+    command.takes("--resume", "go on with the checkpoint in the folder, if there is one")
+    command.takes(
+        "--seconds S",
+        f"wall time (muzero {SECONDS:g}, egrl 0); 0: no limit, "
         "so that muzero goes on until Ctrl-C, which writes the results too",
+        parser.seconds,
     )
-    command.add_argument(
-        "--seed", type=parser.count, metavar="N", help="seed of what is random (0)"
+    command.takes("--seed N", "seed of what is random (0)", parser.count)
+    command.takes(
+        "--plot FILE", "draw how it has learned as PNG (needs matplotlib)", parser.output_file
     )
-    command.add_argument(
-        "--plot",
-        type=parser.output_file,
-        metavar="FILE",
-        help="draw how it has learned as PNG (needs matplotlib)",
-    )
-    command.add_argument(
-        "--config",
-        metavar="KEY=VALUE",
+    command.takes(
+        "--config KEY=VALUE",
+        "settings, see docs/muzero.md and docs/egrl.md",
         nargs="+",
         action="extend",
         default=[],
-        help="settings, see docs/muzero.md and docs/egrl.md",
     )
     parser.add_hardware(command)
-    command.add_argument(
+    command.takes(
         "--game",
-        choices=games.NAMES,
-        help="the game that it plays (priority); fine is priority with one segment at a time and "
+        "the game that it plays (priority); fine is priority with one segment at a time and "
         "exact stalls; egrl takes time or priority, without --hierarchy",
+        choices=games.NAMES,
     )
-    command.add_argument(
-        "--tuned-from",
-        metavar="CHECKPOINT",
-        help="muzero: a trained agent, with whose networks and settings the training begins",
+    command.takes(
+        "--tuned-from CHECKPOINT",
+        "muzero: a trained agent, with whose networks and settings the training begins",
     )
-    command.add_argument(
+    command.takes(
         "--prices",
-        choices=PRICES,
-        help="muzero: by which plans are compared: both sets, the compiler's and calibrated ones, "
+        "muzero: by which plans are compared: both sets, the compiler's and calibrated ones, "
         "or the compiler's alone (both, but for programs that can't have calibrated ones and with "
         "--game schedule)",
+        choices=PRICES,
     )
-    command.add_argument(
-        "--actors",
-        type=parser.positive,
-        metavar="N",
-        help="processes that play while this one learns: for muzero the setting groups, "
+    command.takes(
+        "--actors N",
+        "processes that play while this one learns: for muzero the setting groups, "
         "too, unless --config has it; for egrl with --one-agent",
+        parser.positive,
     )
-    command.add_argument(
-        "--ray",
-        type=parser.ray_address,
-        metavar="ADDRESS",
-        help=f"the same by a Ray cluster: {parser.ADDRESSES} (docs/ray.md)",
+    command.takes(
+        "--ray ADDRESS",
+        f"the same by a Ray cluster: {parser.ADDRESSES} (docs/ray.md)",
+        parser.ray_address,
     )
-    command.add_argument(
-        "--most-stale",
-        type=parser.count,
-        metavar="UPDATES",
-        help="muzero: actors don't wait for each other, and games are dropped that networks "
+    command.takes(
+        "--most-stale UPDATES",
+        "muzero: actors don't wait for each other, and games are dropped that networks "
         "searched which are older by more updates; without it steps are the same as on one machine",
+        parser.count,
     )
-    command.add_argument(
-        "--hierarchy",
-        metavar="NAME",
-        help=f"egrl: memories to place tensors in ({', '.join(Hierarchy.preset_names())}, "
+    command.takes(
+        "--hierarchy NAME",
+        f"egrl: memories to place tensors in ({', '.join(Hierarchy.preset_names())}, "
         "or a JSON file); without it the TPU game is played",
     )
-    command.add_argument(
-        "--one-agent",
-        action="store_true",
-        help="egrl: train one agent on all programs, instead of one on each",
-    )
-    command.add_argument(
-        "--evaluations",
-        type=parser.positive,
-        metavar="N",
-        help=f"egrl: maps to grade of each program ({_EGRL_EVALUATIONS})",
+    command.takes("--one-agent", "egrl: train one agent on all programs, instead of one on each")
+    command.takes(
+        "--evaluations N", f"egrl: maps to grade of each program ({EVALUATIONS})", parser.positive
     )
 
 
@@ -169,38 +141,9 @@ def _hardware(options: argparse.Namespace) -> mg.Hardware | None:
 
 
 def _training(options: argparse.Namespace) -> Training:
-    config = settings(options.config)
-    hardware = _hardware(options)
+    config, hardware = settings(options.config), _hardware(options)
     if options.agent == "egrl":
-        return EgrlTraining(
-            options.programs,
-            options.out,
-            options.resume,
-            options.seed,
-            config,
-            hardware,
-            options.hierarchy,
-            options.game,
-            options.one_agent,
-            options.evaluations or _EGRL_EVALUATIONS,
-            options.seconds or 0.0,
-            options.actors,
-            options.ray,
-        )
+        return EgrlTraining(options, config, hardware)
     if options.most_stale is not None and options.actors is None and options.ray is None:
         raise InvalidInputError("--most-stale: is of actors; give --actors or --ray too")
-    return MuZeroTraining(
-        options.programs,
-        options.out,
-        options.resume,
-        options.seed,
-        config,
-        hardware,
-        options.game,
-        options.prices,
-        _MUZERO_SECONDS if options.seconds is None else options.seconds,
-        options.tuned_from,
-        options.actors,
-        options.ray,
-        options.most_stale,
-    )
+    return MuZeroTraining(options, config, hardware)

@@ -6,6 +6,7 @@ and with matplotlib a picture of it beside the compiler's, NAME.png) and NAME.re
 game it also holds the plan and the game that the map comes to (NAME.plan.json, NAME.mgr).
 """
 
+import argparse
 import contextlib
 import json
 import math
@@ -27,6 +28,7 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.experiments import Table
 from mallocgame.experiments.plan_rows import Row, plan_row, reference
 
+EVALUATIONS = 4000  # of each program since its start, unless it is told
 _CHECKPOINT = ".checkpoint.egrl"
 # A population is megabytes and a generation takes a tenth of a second, so not each one is written.
 _SECONDS_BETWEEN_CHECKPOINTS = 2.0
@@ -58,49 +60,38 @@ class EgrlTraining(Training):
     drawn = "baseline's latency over the map's"
 
     def __init__(
-        self,
-        programs: list[str],
-        folder: str,
-        resume: bool,
-        seed: int | None,
-        config: Mapping[str, str],
-        hardware: mg.Hardware | None,
-        hierarchy: str | None,
-        game: Literal["time", "priority"] | None,
-        one_agent: bool,
-        evaluations: int,
-        seconds: float,
-        actors: int | None,
-        ray: str | None,
+        self, options: argparse.Namespace, config: Mapping[str, str], hardware: mg.Hardware | None
     ) -> None:
-        """`evaluations` limits the maps of each program since its start.
-
-        `seconds` limits this run, for all programs together; 0: no limit. `actors` and `ray` are
-        for one agent: processes of this machine, or a cluster, which make its maps.
-        """
-        workers = actors if ray is None else ray
-        if workers is not None and not one_agent:
+        folder, ray = options.out, options.ray
+        workers = options.actors if ray is None else ray
+        if workers is not None and not options.one_agent:
             option = "--actors" if ray is None else "--ray"
             raise InvalidInputError(f"{option}: egrl needs --one-agent with it")
-        if actors is not None and ray is not None:
+        if options.actors is not None and ray is not None:
             raise InvalidInputError("--actors: egrl takes either it or --ray")
         os.makedirs(folder, exist_ok=True)
-        self._programs = list(dict.fromkeys(programs))
+        self._programs = list(dict.fromkeys(options.programs))
         self._paths = [os.path.join(folder, name) for name in file_names(self._programs)]
-        self._hardware, self._evaluations = hardware, evaluations
-        self._hierarchy = None if hierarchy is None else mg.placement.load_hierarchy(hierarchy)
-        if hierarchy is not None and game is not None:
-            raise InvalidInputError(f"--game: found {game} and --hierarchy, allowed: one of them")
-        played = game or ("priority" if hierarchy is None else "time")
+        self._hardware, self._evaluations = hardware, options.evaluations or EVALUATIONS
+        self._hierarchy = None
+        if options.hierarchy is not None:
+            self._hierarchy = mg.placement.load_hierarchy(options.hierarchy)
+            if options.game is not None:
+                raise InvalidInputError(
+                    f"--game: found {options.game} and --hierarchy, allowed: one of them"
+                )
+        played: Literal["time", "priority"] = "priority" if self._hierarchy is None else "time"
+        if options.game is not None:
+            played = options.game
         problems = [
             mg.placement.problem(program, self._hierarchy, hardware, played)
             for program in self._programs
         ]
-        groups = [problems] if one_agent else [[problem] for problem in problems]
-        names = [os.path.join(folder, "agent")] if one_agent else self._paths
+        groups = [problems] if options.one_agent else [[problem] for problem in problems]
+        names = [os.path.join(folder, "agent")] if options.one_agent else self._paths
         self._checkpoints = [name + _CHECKPOINT for name in names]
         self.trainers = [
-            _begin(group, path, resume, seed, config)
+            _begin(group, path, options.resume, options.seed, config)
             for group, path in zip(groups, self._checkpoints, strict=True)
         ]
         # Of each program: its trainer, and its place among the problems of that.
@@ -114,7 +105,7 @@ class EgrlTraining(Training):
             program: len(range(place, trainer.generations, len(trainer.problems)))
             for program, (trainer, place) in zip(self._programs, self._places, strict=True)
         }
-        super().__init__(folder, turns, seconds)
+        super().__init__(folder, turns, options.seconds or 0.0)
 
     @property
     def steps(self) -> int:
@@ -248,7 +239,7 @@ class EgrlTraining(Training):
             ):
                 over = console.times(_ratio(row["compiler_ps"], row[key]))
                 table.add(label, console.microseconds(row[key]), over)
-            console.print_made(table, gap=2)
+            console.print_table(table, gap=2)
             console.print_line("A model of a chip, not a measurement on one.")
 
     def _write_checkpoint(self, i: int) -> None:

@@ -4,6 +4,7 @@ The folder holds checkpoint.muzero, and for each program its best plan (NAME.pla
 (NAME.report.json) and game (NAME.mgr).
 """
 
+import argparse
 import contextlib
 import json
 import os
@@ -21,6 +22,7 @@ from mallocgame.agents.muzero import settings_of
 from mallocgame.errors import InvalidInputError
 from mallocgame.experiments.plan_rows import Row, geometric_mean, plan_row, reference
 
+SECONDS = 600.0  # of a training, unless it is told
 _CHECKPOINT = "checkpoint.muzero"
 
 
@@ -44,26 +46,17 @@ class MuZeroTraining(Training):
     drawn = "saved of the all-main latency"
 
     def __init__(
-        self,
-        programs: list[str],
-        folder: str,
-        resume: bool,
-        seed: int | None,
-        config: Mapping[str, str],
-        hardware: mg.Hardware | None,
-        game: str | None,
-        prices: str | None,
-        seconds: float,
-        tuned_from: str | None,
-        actors: int | None,
-        ray: str | None,
-        most_stale: int | None,
+        self, options: argparse.Namespace, config: Mapping[str, str], hardware: mg.Hardware | None
     ) -> None:
+        programs, folder, game, seed = options.programs, options.out, options.game, options.seed
+        seconds = SECONDS if options.seconds is None else options.seconds
         config = _with_game(config, game)
         os.makedirs(folder, exist_ok=True)
         self._checkpoint = os.path.join(folder, _CHECKPOINT)
-        if check_fresh(self._checkpoint, resume):
-            self.trainer = MuZero.load(self._checkpoint, programs, hardware=hardware, prices=prices)
+        if check_fresh(self._checkpoint, options.resume):
+            self.trainer = MuZero.load(
+                self._checkpoint, programs, hardware=hardware, prices=options.prices
+            )
             # A trainer of their own writes the settings in one form: 1e-3 and 0.001 are the same.
             # It has the checkpoint's others, because not each one goes together with the defaults.
             asked = self.trainer.settings
@@ -77,21 +70,21 @@ class MuZeroTraining(Training):
             )
             self._check_game(game)
         else:
-            if actors is not None:
-                config = {"groups": str(actors), **config}
+            if options.actors is not None:
+                config = {"groups": str(options.actors), **config}
             own: dict[str, Any] = {
                 "hardware": hardware,
-                "tuned_from": tuned_from,
+                "tuned_from": options.tuned_from,
                 "game": game,
-                "prices": prices,
+                "prices": options.prices,
             }
             self.trainer = (
                 MuZero(programs, config, seed or 0, **own)
                 if seconds <= 0
                 else begin_muzero(programs, seconds, config, seed or 0, **own)
             )
-        workers = actors if ray is None else ray
-        self._actors = None if workers is None else self.trainer.actors(workers, most_stale)
+        workers = options.actors if options.ray is None else options.ray
+        self._actors = workers and self.trainer.actors(workers, options.most_stale)
         # MuZero as published anneals nothing.
         share = 0.0 if self.trainer.settings["preset"] == "paper" else POLISH_SHARE
         self._polish_seconds = seconds * share / len(self.trainer.names)

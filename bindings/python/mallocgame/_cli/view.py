@@ -21,27 +21,16 @@ def register(commands: parser.Commands) -> None:
     command = commands.add(
         "view", _view, "a page that shows a plan, a game, or two of them side by side"
     )
-    command.add_argument(
-        "shown",
-        metavar="GAME|PLAN",
-        help="a game (.mgr), a plan (JSON), or xla: the compiler's own plan",
+    command.takes(
+        "shown GAME|PLAN", "a game (.mgr), a plan (JSON), or xla: the compiler's own plan"
     )
-    command.add_argument("--against", metavar="GAME|PLAN", help="compare with this one; likewise")
-    command.add_argument(
-        "--program",
-        metavar="PROGRAM",
-        help="of the plan, where it is no bundled one or xla alone is shown",
+    command.takes("--against GAME|PLAN", "compare with this one; likewise")
+    command.takes(
+        "--program PROGRAM", "of the plan, where it is no bundled one or xla alone is shown"
     )
     parser.add_hardware(command)
     parser.add_bound(command)
-    command.add_argument(
-        "-o",
-        "--output",
-        type=parser.output_file,
-        metavar="PAGE",
-        required=True,
-        help="the HTML file to write",
-    )
+    command.takes("-o --output PAGE", "the HTML file to write", parser.output_file, required=True)
 
 
 def _view(options: argparse.Namespace) -> int:

@@ -24,6 +24,7 @@ from mallocgame._cli.xla_shared import (
 )
 from mallocgame._core import simulate, validate
 from mallocgame.calibration import error_sentence
+from mallocgame.experiments import Table
 from mallocgame.experiments.plan_rows import Row, plan_row, reference
 from mallocgame.files import load_ordered_plan, save_plan
 from mallocgame.programs import save_program
@@ -47,32 +48,25 @@ def register(commands: parser.Commands) -> None:
     command = actions.add(
         "capture", _capture, "compile a JAX program for a TPU that needn't be there"
     )
-    command.add_argument("source", metavar="SOURCE", help=SOURCE)
+    command.takes("source SOURCE", SOURCE)
     add_target(command)
-    command.add_argument(
-        "-o", "--output", metavar="FOLDER", required=True, help="to write, with program.mgp"
-    )
+    command.takes("-o --output FOLDER", "to write, with program.mgp", required=True)
     add_compiler(command)
 
     command = actions.add("check", _check, "estimate within seconds what XLA leaves to be won")
-    command.add_argument("source", metavar="SOURCE", help=SOURCE)
+    command.takes("source SOURCE", SOURCE)
     add_target(command)
     add_time(command, 10.0, "wall time of prices and bound, after the capture")
     add_compiler(command)
 
     command = actions.add("apply", _apply, "have a plan carried out, as it is")
-    command.add_argument("capture", metavar="CAPTURE", help="as `xla capture -o` writes it")
-    command.add_argument(
-        "plan",
-        metavar="PLAN",
-        help=f"JSON, as `solve CAPTURE/program.mgp -o` writes it, or {_OWN_PLAN}",
-    )
+    command.takes("capture CAPTURE", "as `xla capture -o` writes it")
+    command.takes("plan PLAN", f"JSON, as `solve CAPTURE/program.mgp -o` writes it, or {_OWN_PLAN}")
     add_folder(command)
-    command.add_argument(
-        "--plan-output",
-        type=parser.output_file,
-        metavar="PLAN",
-        help="write the plan with its exact prices, and its program next to it (.mgp)",
+    command.takes(
+        "--plan-output PLAN",
+        "write the plan with its exact prices, and its program next to it (.mgp)",
+        parser.output_file,
     )
     add_compiler(command)
     xla_tune.register(actions)
@@ -83,27 +77,18 @@ def _targets(options: argparse.Namespace) -> int:
     rows = [_target_row(name) for name in TARGETS]
     if options.json:
         return print_json({"targets": rows})
-    console.print_table(
-        [
-            ("target", "left"),
-            ("topology", "left"),
-            ("fast bytes", "right"),
-            ("main GB/s", "right"),
-            ("clock GHz", "right"),
-            ("--fast-mib", "left"),
-        ],
-        [
-            [
-                row["target"],
-                f"{row['topology']} {row['config'] or ''}".strip(),
-                f"{row['fast_bytes']:,}",
-                f"{row['main_bytes_per_second'] / 1e9:,.0f}",
-                f"{row['clock_hz'] / 1e9:g}",
-                _fast_mib_text(row),
-            ]
-            for row in rows
-        ],
-    )
+    heads = ("target", "topology", "fast bytes", "main GB/s", "clock GHz", "--fast-mib")
+    table = Table(heads, left=2)
+    for row in rows:
+        table.add(
+            row["target"],
+            f"{row['topology']} {row['config'] or ''}".strip(),
+            f"{row['fast_bytes']:,}",
+            f"{row['main_bytes_per_second'] / 1e9:,.0f}",
+            f"{row['clock_hz'] / 1e9:g}",
+            _fast_mib_text(row),
+        )
+    console.print_table(table, gap=2)
     console.print_line("*: what a plan doesn't get is scratch for kernels, so their prices change.")
     console.print_line("Several chips have their shape behind the name, as in tpu_v5e:2x2.")
     return parser.OK
@@ -127,10 +112,7 @@ def _capture(options: argparse.Namespace) -> int:
         f"all in main {console.microseconds(row['all_main_ps'])} µs, "
         f"XLA {console.microseconds(row['default_ps'])} µs"
     )
-    said = (invalid_sentence(row), *modelled_sentences(row), note)
-    for sentence in said:
-        if sentence is not None:
-            console.print_line(sentence)
+    console.print_sentences(invalid_sentence(row), *modelled_sentences(row), note)
     console.print_line(f"Written to {options.output}. {note_sentence()}")
     return parser.OK
 
@@ -167,17 +149,14 @@ def _check(options: argparse.Namespace) -> int:
         console.print_line(error_sentence(row["hardware"]))
     console.print_line(verdict_sentence(left))
     placements = f"{left.priced} placement{'s were' if left.priced != 1 else ' was'}"
-    estimate = f"This is {HEADROOM_NOTE}. For this one {placements} priced."
-    for sentence in (
-        estimate,
+    console.print_sentences(
+        f"This is {HEADROOM_NOTE}. For this one {placements} priced.",
         invalid_sentence(row),
         unpriced_sentence(left.capture),
         waiting_sentence(len(left.waiting)),
         *modelled_sentences(row),
         note_sentence(),
-    ):
-        if sentence is not None:
-            console.print_line(sentence)
+    )
     return parser.OK
 
 

@@ -18,11 +18,10 @@ def register(actions: parser.Commands) -> None:
     command = actions.add(
         "large", _large, "make the programs of the suite large; run again, it goes on"
     )
-    command.add_argument(
-        "programs",
-        metavar="PROGRAM",
+    command.takes(
+        "programs PROGRAM",
+        "names of the suite (all of them, the smallest first); what is there is left as it is",
         nargs="*",
-        help="names of the suite (all of them, the smallest first); what is there is left as it is",
     )
     add_limits(command)
 

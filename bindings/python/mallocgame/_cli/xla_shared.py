@@ -8,9 +8,9 @@ import os
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import assumed_sentences
 from mallocgame._core import Plan, Program, Report
-from mallocgame._moved import FormerOption
 from mallocgame.calibration import error_sentence
 from mallocgame.errors import InvalidInputError
+from mallocgame.experiments import Table
 from mallocgame.experiments.plan_rows import Reference, Row, assumed_row, plan_row, reference
 from mallocgame.xla.captures import Capture, capture, capture_dump, is_capture, load_capture
 from mallocgame.xla.claims import WHOLE, Calibrated, calibrated_numbers, claimed_part, speedup
@@ -26,79 +26,63 @@ SOURCE = (
 )
 
 
-def add_target(command: argparse.ArgumentParser) -> None:
+def add_target(command: parser.Parser) -> None:
     """Adds the options that say which chip it is for."""
     known = (
         f"{', '.join(TARGETS)}, or a topology; with a shape it is several chips, as in "
         "tpu_v5e:2x2; `xla targets` says more"
     )
-    command.add_argument("--target", metavar="NAME", default="tpu_v4i", help=known)
-    command.add_argument(
-        "--fast-mib",
-        type=parser.positive,
-        metavar="N",
-        help="MiB of fast memory, on some chips at other prices (all that the chip has)",
+    command.takes("--target NAME", known, default="tpu_v4i")
+    command.takes(
+        "--fast-mib N",
+        "MiB of fast memory, on some chips at other prices (all that the chip has)",
+        parser.positive,
     )
     parser.add_preloads(command)
     parser.add_trips(command)
-    command.add_argument(
-        "--compiler-option",
-        type=parser.compiler_option,
-        metavar="NAME=VALUE",
+    command.takes(
+        "--compiler-option NAME=VALUE",
+        "of XLA:TPU, for every compile of the program; may be given several times",
+        parser.compiler_option,
         action="append",
         default=[],
-        help="of XLA:TPU, for every compile of the program; may be given several times",
     )
 
 
-def add_time(command: argparse.ArgumentParser, seconds: float, text: str) -> None:
+def add_time(command: parser.Parser, seconds: float, text: str) -> None:
     """Adds --seconds and --seed."""
-    command.add_argument(
-        "--seconds",
-        type=parser.seconds_to_spend,
-        default=seconds,
-        metavar="S",
-        help=f"{text} ({seconds:g})",
-    )
+    command.takes("--seconds S", f"{text} ({seconds:g})", parser.seconds_to_spend, default=seconds)
     parser.add_seed(command)
 
 
-def add_folder(command: argparse.ArgumentParser) -> None:
+def add_folder(command: parser.Parser) -> None:
     """Adds where tuned programs are written."""
-    command.add_argument(
-        "-o", "--output", metavar="FOLDER", help="of executables, which mallocgame.xla.jit loads"
+    command.takes(
+        "-o --output FOLDER", "of executables, which mallocgame.xla.jit loads", former="--options"
     )
-    command.add_argument("--options", dest="output", action=FormerOption, now="--output")
 
 
-def add_limits(command: argparse.ArgumentParser) -> None:
+def add_limits(command: parser.Parser) -> None:
     """Adds the limits of the compiler."""
-    command.add_argument(
-        "--compile-seconds",
-        type=parser.seconds,
+    command.takes(
+        "--compile-seconds S",
+        "that a compile may take (600); 0: no limit",
+        parser.seconds,
         default=600.0,
-        metavar="S",
-        help="that a compile may take (600); 0: no limit",
     )
-    command.add_argument(
-        "--memory-gib",
-        type=parser.gibibytes,
+    command.takes(
+        "--memory-gib N",
+        "that the compiler may take (16); 0: no limit",
+        parser.gibibytes,
         default=16.0,
-        metavar="N",
-        help="that the compiler may take (16); 0: no limit",
     )
 
 
-def add_compiler(command: argparse.ArgumentParser) -> None:
+def add_compiler(command: parser.Parser) -> None:
     """Adds the limits and the cache of the compiler."""
     add_limits(command)
-    command.add_argument(
-        "--cache",
-        metavar="FOLDER",
-        default=str(DEFAULT_CACHE),
-        help=f"of answers ({DEFAULT_CACHE})",
-    )
-    command.add_argument("--no-cache", action="store_true", help="compile everything anew")
+    command.takes("--cache FOLDER", f"of answers ({DEFAULT_CACHE})", default=str(DEFAULT_CACHE))
+    command.takes("--no-cache", "compile everything anew")
 
 
 def capture_source(
@@ -195,22 +179,11 @@ def print_latencies(row: Row, captured: Capture) -> None:
         "emitted": ("latency_cold_ps", "latency_ps", "calibrated_cold_ps", "calibrated_ps"),
     }
     speedups = ("speedup_cold", "speedup", "speedup_calibrated_cold", "speedup_calibrated")
-    console.print_table(
-        [
-            ("", "left"),
-            ("cold µs", "right"),
-            ("warm µs", "right"),
-            ("calibrated cold", "right"),
-            ("warm", "right"),
-        ],
-        [
-            *(
-                [name, *(console.microseconds(row[key]) for key in keys)]
-                for name, keys in times.items()
-            ),
-            ["speed-up", *(console.times(row[key]) for key in speedups)],
-        ],
-    )
+    table = Table(("", "cold µs", "warm µs", "calibrated cold", "warm"))
+    for name, keys in times.items():
+        table.add(name, *(console.microseconds(row[key]) for key in keys))
+    table.add("speed-up", *(console.times(row[key]) for key in speedups))
+    console.print_table(table, gap=2)
     if row["calibrated_ps"] is None and row["xla_invalid"] is None:
         console.print_line("This program can't have calibrated prices.")
     elif row["calibrated_ps"] is not None:
@@ -218,9 +191,7 @@ def print_latencies(row: Row, captured: Capture) -> None:
     if row["speedup_of"] != WHOLE:
         console.print_line(f"The speed-up is of {row['speedup_of']}.")
     said = (invalid_sentence(row), unpriced_sentence(captured), *modelled_sentences(row))
-    for sentence in (*said, note_sentence()):
-        if sentence is not None:
-            console.print_line(sentence)
+    console.print_sentences(*said, note_sentence())
 
 
 def invalid_sentence(row: Row) -> str | None:

@@ -18,8 +18,8 @@ from mallocgame._cli.xla_shared import (
     open_compiler,
     print_latencies,
 )
-from mallocgame._moved import FormerOption
 from mallocgame.errors import InvalidInputError
+from mallocgame.experiments import Table
 from mallocgame.experiments.plan_rows import Row
 from mallocgame.xla.captures import is_capture
 from mallocgame.xla.dumps import TunedModule, tune_dumps
@@ -32,29 +32,24 @@ def register(actions: parser.Commands) -> None:
     """Adds `tune` to the commands of `xla`."""
     what = "make a program of a JAX function that is faster by the compiler's estimates"
     command = actions.add("tune", _tune, what)
-    command.add_argument(
-        "source",
-        metavar="SOURCE",
-        help=f"{SOURCE}, or one that `xla capture -o` wrote; with -o every program that XLA dumped",
+    command.takes(
+        "source SOURCE",
+        f"{SOURCE}, or one that `xla capture -o` wrote; with -o every program that XLA dumped",
     )
     add_target(command)
     add_time(command, 60.0, "wall time of all")
-    command.add_argument(
-        "--order",
-        action="store_true",
-        help="decide the order of instructions too, within the main memory of XLA's order",
+    command.takes(
+        "--order", "decide the order of instructions too, within the main memory of XLA's order"
     )
     add_folder(command)
     add_compiler(command)
-    command.add_argument(
+    command.takes(
         "--accept",
+        "prices at which a plan has to be faster: the compiler's and calibrated ones, or the "
+        "compiler's alone (both)",
+        former="--prices",
         choices=ACCEPT,
         default=BOTH,
-        help="prices at which a plan has to be faster: the compiler's and calibrated ones, or the "
-        "compiler's alone (both)",
-    )
-    command.add_argument(
-        "--prices", choices=ACCEPT, dest="accept", action=FormerOption, now="--accept"
     )
     parser.add_workers(
         command,
@@ -148,20 +143,11 @@ def _tune_dumps(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"modules": [_module_row(one) for one in modules]})
         return status
-    tuned = [one for one in modules if one.tuned is not None]
+    tuned = [(one.name, one.tuned) for one in modules if one.tuned is not None]
     if tuned:
-        console.print_table(
-            [
-                ("program", "left"),
-                ("XLA cold µs", "right"),
-                ("warm µs", "right"),
-                ("speed-up cold", "right"),
-                ("warm", "right"),
-                ("calibrated cold", "right"),
-                ("warm", "right"),
-            ],
-            [_cells(one.name, one.tuned) for one in tuned if one.tuned is not None],
-        )
+        heads = ("XLA cold µs", "warm µs", "speed-up cold", "warm", "calibrated cold", "warm")
+        table = Table(("program", *heads), [_cells(name, one) for name, one in tuned])
+        console.print_table(table, gap=2)
     for one in modules:
         for text in (one.why_not and f"not tuned: {one.why_not}", one.note):
             if text:
