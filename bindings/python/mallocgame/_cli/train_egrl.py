@@ -295,10 +295,7 @@ def _begin(
     if not check_fresh(path, resume):
         return Egrl(problems, config, seed or 0)
     trainer = Egrl.load(path, problems)
-    # A trainer of their own writes the settings in one form: 1e-3 and 0.001 are the same. It has
-    # the checkpoint's others, because not each one goes together with the defaults.
-    asked = Egrl(problems, {**trainer.settings, **config}).settings if config else {}
-    check_same(path, (trainer.seed, trainer.settings), seed, {name: asked[name] for name in config})
+    check_same(path, trainer, seed, config, lambda settings: Egrl(problems, settings))
     return trainer
 
 

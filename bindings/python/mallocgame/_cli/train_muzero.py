@@ -6,6 +6,7 @@ The folder holds checkpoint.muzero, and for each program its best plan (NAME.pla
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -57,17 +58,8 @@ class MuZeroTraining(Training):
             self.trainer = MuZero.load(
                 self._checkpoint, programs, hardware=hardware, prices=options.prices
             )
-            # A trainer of their own writes the settings in one form: 1e-3 and 0.001 are the same.
-            # It has the checkpoint's others, because not each one goes together with the defaults.
-            asked = self.trainer.settings
-            if config:
-                asked = MuZero(programs, {**asked, **config}, hardware=hardware).settings
-            check_same(
-                self._checkpoint,
-                (self.trainer.seed, self.trainer.settings),
-                seed,
-                {name: asked[name] for name in config},
-            )
+            again = functools.partial(MuZero, programs, hardware=hardware)
+            check_same(self._checkpoint, self.trainer, seed, config, again)
             self._check_game(game)
         else:
             if options.actors is not None:

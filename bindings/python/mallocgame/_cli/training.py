@@ -11,13 +11,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from mallocgame import plots
 from mallocgame._cli.console import Work
 from mallocgame._cli.rows import csv_text
 from mallocgame._core import write_file
+from mallocgame.agents.trainer import TorchTrainer
 from mallocgame.errors import FileAccessError, InvalidInputError
 from mallocgame.experiments.plan_rows import Row
 
@@ -187,19 +188,25 @@ def check_fresh(path: str, resume: bool) -> bool:
 
 
 def check_same(
-    path: str, begun: tuple[int, dict[str, str]], seed: int | None, config: Mapping[str, str]
+    path: str,
+    trainer: TorchTrainer,
+    seed: int | None,
+    config: Mapping[str, str],
+    again: Callable[[dict[str, str]], TorchTrainer],
 ) -> None:
-    """Checks that a checkpoint was begun with this seed and these settings.
+    """Checks that the trainer of a checkpoint was begun with this seed and these settings.
 
-    `begun` is the seed and all settings of the checkpoint. `config` has those to be compared, as
-    the agent writes them.
+    `again` makes a trainer of settings, which writes them in one form: 1e-3 and 0.001 are the same.
+    It gets the checkpoint's others, because not each one goes together with the defaults.
     """
-    if seed is not None and seed != begun[0]:
-        raise InvalidInputError(f"--seed: found {seed}, but {path} was begun with {begun[0]}")
-    for name, value in config.items():
-        if value != begun[1][name]:
+    if seed is not None and seed != trainer.seed:
+        raise InvalidInputError(f"--seed: found {seed}, but {path} was begun with {trainer.seed}")
+    begun = trainer.settings
+    asked = again({**begun, **config}).settings if config else begun
+    for name in config:
+        if asked[name] != begun[name]:
             raise InvalidInputError(
-                f"--config: found {name}={value}, but {path} was begun with {begun[1][name]}"
+                f"--config: found {name}={asked[name]}, but {path} was begun with {begun[name]}"
             )
 
 

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mallocgame._core import NamedSolver, Placement, read_file
+from mallocgame._core import Placement, read_file
 from mallocgame._jobs import Crew, Shared
-from mallocgame._torch import PORTFOLIO_SHARE, torch_module
+from mallocgame._torch import torch_module
 from mallocgame.agents.actors import actors_of
-from mallocgame.agents.trainer import Setting, TorchTrainer, texts
+from mallocgame.agents.trainer import Setting, TorchAgent, TorchTrainer, texts
 from mallocgame.placement_results import FoundMap
 from mallocgame.programs import named
 
@@ -180,21 +180,10 @@ def _listed(problems: Placement | Sequence[Placement]) -> list[Placement]:
     return [problems] if isinstance(problems, Placement) else list(problems)
 
 
-class EgrlAgent:
+class EgrlAgent(TorchAgent):
     """A trained agent. It places the tensors of any program, also of one that it has not seen."""
 
-    def __init__(self, checkpoint: bytes) -> None:
-        self.checkpoint = checkpoint
-        self._agent = torch_module().EgrlAgent(checkpoint)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return EgrlAgent, (self.checkpoint,)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "EgrlAgent":
-        """Reads what Egrl.save or `mallocgame train egrl` wrote. InvalidInputError."""
-        content = read_file(path)
-        return named(os.fspath(path), lambda: cls(content))
+    _kind = "egrl"
 
     def place(self, problem: Placement, samples: int = 16, seed: int = 0) -> FoundMap:
         """Returns the fastest of some maps, without training.
@@ -206,15 +195,6 @@ class EgrlAgent:
         """
         return FoundMap(*self._agent.place(problem, samples, seed))
 
-    def solver(self, portfolio_share: float = PORTFOLIO_SHARE) -> NamedSolver:
-        """Returns the solver `egrl` for mallocgame.solve(extra_solvers=[...]).
-
-        It trains on from this agent's networks. portfolio_share: its share of a portfolio's time,
-        on one core.
-        """
-        solver: NamedSolver = self._agent.solver(portfolio_share)
-        return solver
-
     @property
     def program(self) -> str:
         """The names of the programs that it was trained on, with commas between them."""
@@ -224,12 +204,6 @@ class EgrlAgent:
     def levels(self) -> int:
         """The number of memory levels of the problems that it can place."""
         return int(self._agent.levels)
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """All settings of the training as text, by name."""
-        settings: dict[str, str] = self._agent.settings
-        return settings
 
     @property
     def generations(self) -> int:

@@ -10,10 +10,10 @@ import numpy as np
 
 from mallocgame import games
 from mallocgame._arguments import one_of
-from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file
-from mallocgame._torch import PORTFOLIO_SHARE, torch_module
+from mallocgame._core import Game, Hardware, Program, SolveResult, State, read_file
+from mallocgame._torch import torch_module
 from mallocgame.agents.actors import Actors, PlayGames, Problem, actors_of
-from mallocgame.agents.trainer import Setting, TorchTrainer, texts
+from mallocgame.agents.trainer import Setting, TorchAgent, TorchTrainer, texts
 from mallocgame.errors import InvalidInputError
 from mallocgame.games import GameOptions
 from mallocgame.level_sets import Level, find_level
@@ -118,9 +118,8 @@ class MuZero(TorchTrainer):
         are others.
         """
         module = torch_module()
-        checkpoint = read_file(path)
-        trainer = cls.__new__(cls)
-        agent = _agent(checkpoint, path)
+        trainer, checkpoint = cls.__new__(cls), read_file(path)
+        agent = MuZeroAgent.load(path)
         programs = agent.programs if programs is None else programs
         problems = _problems_of(programs, hardware, prices, agent.settings["game"])
         trainer._problems = problems
@@ -286,20 +285,10 @@ class Decision(NamedTuple):
     value: float  # the expected return of the whole game
 
 
-class MuZeroAgent:
+class MuZeroAgent(TorchAgent):
     """A trained agent. It plays any program, also one that it has not seen."""
 
-    def __init__(self, checkpoint: bytes) -> None:
-        self.checkpoint = checkpoint
-        self._agent = torch_module().MuZeroAgent(checkpoint)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return MuZeroAgent, (self.checkpoint,)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "MuZeroAgent":
-        """Reads what MuZero.save or `mallocgame train muzero` wrote. InvalidInputError."""
-        return _agent(read_file(path), path)
+    _kind = "muzero"
 
     def act(self, state: State) -> Decision:
         """Searches from a position of game(), or of another game with as many actions.
@@ -364,20 +353,6 @@ class MuZeroAgent:
     def _given(self, program: Program | Game) -> Game:
         return program if isinstance(program, Game) else self.game(program)
 
-    def solver(self, portfolio_share: float = PORTFOLIO_SHARE) -> NamedSolver:
-        """Returns the solver `muzero` for mallocgame.solve(extra_solvers=[...]).
-
-        portfolio_share: its share of a portfolio's time, on one core.
-        """
-        solver: NamedSolver = self._agent.solver(portfolio_share)
-        return solver
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """All settings of the training as text, by name."""
-        settings: dict[str, str] = self._agent.settings
-        return settings
-
     @property
     def iterations(self) -> int:
         """Steps of training."""
@@ -387,7 +362,3 @@ class MuZeroAgent:
     def programs(self) -> list[str]:
         """The names of the programs that it was trained on."""
         return list(self._agent.programs)
-
-
-def _agent(checkpoint: bytes, path: str | os.PathLike[str]) -> MuZeroAgent:
-    return named(os.fspath(path), lambda: MuZeroAgent(checkpoint))

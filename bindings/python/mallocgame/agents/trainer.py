@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
-from mallocgame._core import write_file
+from mallocgame._core import NamedSolver, read_file, write_file
+from mallocgame._torch import AGENTS, PORTFOLIO_SHARE, torch_module
+from mallocgame.programs import named
 
 
 class Setting(NamedTuple):
@@ -22,6 +24,40 @@ def texts(config: Mapping[str, object]) -> dict[str, str]:
         name: str(int(value)) if isinstance(value, bool) else str(value)
         for name, value in config.items()
     }
+
+
+class TorchAgent:
+    """What every trained agent has. It is made of a checkpoint; `_agent` is the extension's."""
+
+    _kind: ClassVar[str]  # the name of its solver
+
+    def __init__(self, checkpoint: bytes) -> None:
+        self.checkpoint = checkpoint
+        self._agent = getattr(torch_module(), AGENTS[self._kind])(checkpoint)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.checkpoint,)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads what save() of its trainer or `mallocgame train` wrote. InvalidInputError."""
+        content = read_file(path)
+        return named(os.fspath(path), lambda: cls(content))
+
+    def solver(self, portfolio_share: float = PORTFOLIO_SHARE) -> NamedSolver:
+        """Returns the agent as a solver for mallocgame.solve(extra_solvers=[...]).
+
+        `egrl` trains on from the agent's networks. portfolio_share: its share of a portfolio's
+        time, on one core.
+        """
+        solver: NamedSolver = self._agent.solver(portfolio_share)
+        return solver
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """All settings of the training as text, by name."""
+        settings: dict[str, str] = self._agent.settings
+        return settings
 
 
 class TorchTrainer:

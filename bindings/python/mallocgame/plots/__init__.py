@@ -4,9 +4,10 @@ They show solvers on many programs, latency over time, how an agent learns, spee
 evaluations, how far XLA's plans are from the bound, and where a placement map puts each tensor.
 """
 
+import contextlib
 import io
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -36,12 +37,8 @@ def save_comparison(
 
     rows: as `mallocgame compare --json` gives them under `results`.
     """
-    check()
-    import matplotlib
-
     programs = list(dict.fromkeys(row["program"] for row in rows))
-    with matplotlib.rc_context(style.matplotlib_style()):
-        figure = _figure(9, 1.7 + 0.28 * len(programs))
+    with _picture(path, 9, 1.7 + 0.28 * len(programs)) as figure:
         axes = figure.add_subplot()
         for index, solver in enumerate(solvers):
             shown = [
@@ -64,7 +61,6 @@ def save_comparison(
         axes.set_xlabel("latency / proven bound (static estimates)")
         axes.set_title("Latency above a proven bound")
         figure.legend(loc="outside lower center", ncols=min(6, max(1, len(solvers))))
-        _save(figure, path)
 
 
 def _offset(index: int, solvers: Sequence[str]) -> float:
@@ -88,14 +84,10 @@ def save_curves(
 
     MallocGameError: matplotlib is missing, or there is nothing to draw.
     """
-    check()
     if not any(len(curve) for curve in curves.values()):
         raise MallocGameError("a plot of curves: found no improvement to draw")
-    import matplotlib
-
     last = max([end or 0.0] + [float(x) for curve in curves.values() for x, _ in curve])
-    with matplotlib.rc_context(style.matplotlib_style()):
-        figure = _figure(7, 3.6)
+    with _picture(path, 7, 3.6) as figure:
         axes = figure.add_subplot()
         for name, curve in curves.items():
             if not len(curve):
@@ -112,7 +104,6 @@ def save_curves(
         axes.set_ylabel("latency in µs (static estimate)")
         axes.set_title(title)
         figure.legend(loc="outside lower center", ncols=min(5, len(axes.lines)))
-        _save(figure, path)
 
 
 def save_learning(
@@ -128,13 +119,9 @@ def save_learning(
 
     MallocGameError: matplotlib is missing, or there is nothing to draw.
     """
-    check()
     if not any(curve for curves in panels.values() for curve in curves.values()):
         raise MallocGameError("a plot of learning: found no step to draw")
-    import matplotlib
-
-    with matplotlib.rc_context(style.matplotlib_style()):
-        figure = _figure(max(5.0, 3.6 * len(panels)), 3.8)
+    with _picture(path, max(5.0, 3.6 * len(panels)), 3.8) as figure:
         all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for (title, curves), axes in zip(panels.items(), all_axes, strict=True):
             for (name, curve), dashes in zip(curves.items(), cycle(("-", "--", ":")), strict=False):
@@ -145,7 +132,6 @@ def save_learning(
             axes.set_xlabel(xlabel)
         all_axes[0].set_ylabel(ylabel)
         figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        _save(figure, path)
 
 
 def save_bars(
@@ -155,13 +141,9 @@ def save_bars(
 
     bars: by program and name; a name has the same colour everywhere.
     """
-    check()
-    import matplotlib
-
     names = list(dict.fromkeys(name for values in bars.values() for name in values))
     height = 0.8 / max(1, len(names))
-    with matplotlib.rc_context(style.matplotlib_style()):
-        figure = _figure(7, 1.2 + 0.16 * len(bars) * (1 + len(names)))
+    with _picture(path, 7, 1.2 + 0.16 * len(bars) * (1 + len(names))) as figure:
         axes = figure.add_subplot()
         for index, name in enumerate(names):
             shown = [(place, bars[program].get(name)) for place, program in enumerate(bars)]
@@ -179,7 +161,6 @@ def save_bars(
         axes.invert_yaxis()
         axes.set_xlabel(xlabel)
         figure.legend(loc="outside lower center", ncols=min(6, max(1, len(names))))
-        _save(figure, path)
 
 
 def save_speed_ups(
@@ -191,12 +172,8 @@ def save_speed_ups(
     to each side. A method has the same colour and line in all panels. A row that is shorter than
     the others stays at its end.
     """
-    check()
-    import matplotlib
-
     methods = list(dict.fromkeys(method for curves in panels.values() for method in curves))
-    with matplotlib.rc_context(style.matplotlib_style()):
-        figure = _figure(max(5.0, 3.6 * len(panels)), 3.8)
+    with _picture(path, max(5.0, 3.6 * len(panels)), 3.8) as figure:
         all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for (title, curves), axes in zip(panels.items(), all_axes, strict=True):
             end = max(speed_ups.shape[1] for speed_ups in curves.values())
@@ -223,18 +200,13 @@ def save_speed_ups(
             loc="outside lower center",
             ncols=min(6, len(methods)),
         )
-        _save(figure, path)
 
 
 def save_what_if(path: str | os.PathLike[str], told: WhatIf) -> None:
     """Draws latency over fast memory, and over bandwidth, as PNG: a line for each method."""
-    check()
-    import matplotlib
-
     panels = [(told.fast, "fast memory, MiB"), (told.bandwidth, "bandwidth of main memory, times")]
     panels = [(points, label) for points, label in panels if points]
-    with matplotlib.rc_context(style.matplotlib_style()):
-        figure = _figure(4.4 * len(panels), 3.8)
+    with _picture(path, 4.4 * len(panels), 3.8) as figure:
         all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for (points, label), axes in zip(panels, all_axes, strict=True):
             fast = points is told.fast
@@ -260,7 +232,6 @@ def save_what_if(path: str | os.PathLike[str], told: WhatIf) -> None:
         handles, labels = all_axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
         figure.suptitle(f"{told.program} on {told.hardware}", fontsize=10)
-        _save(figure, path)
 
 
 def save_frontiers(
@@ -270,11 +241,7 @@ def save_frontiers(
 
     frontiers: by program, for each plan the speed-ups by the compiler's and by calibrated prices.
     """
-    check()
-    import matplotlib
-
-    with matplotlib.rc_context(style.matplotlib_style()):
-        figure = _figure(5.6, 4.6)
+    with _picture(path, 5.6, 4.6) as figure:
         axes = figure.add_subplot()
         for index, (name, points) in enumerate(frontiers.items()):
             axes.plot(
@@ -289,7 +256,6 @@ def save_frontiers(
         axes.set_ylabel("by calibrated prices")
         axes.set_title("Plans at five leans, by both sets of prices")
         figure.legend(loc="outside lower center", ncols=2)
-        _save(figure, path)
 
 
 def save_gaps(path: str | os.PathLike[str], gaps: Mapping[str, Sequence[float]]) -> None:
@@ -297,11 +263,7 @@ def save_gaps(path: str | os.PathLike[str], gaps: Mapping[str, Sequence[float]])
 
     gaps: by title, the latency over the bound of each program.
     """
-    check()
-    import matplotlib
-
-    with matplotlib.rc_context(style.matplotlib_style()):
-        figure = _figure(7, 3.6)
+    with _picture(path, 7, 3.6) as figure:
         axes = figure.add_subplot()
         # Lines differ by their dashes too, for readers and printers without colours.
         for (title, ratios), dashes in zip(gaps.items(), cycle(("-", "--", ":")), strict=False):
@@ -317,7 +279,6 @@ def save_gaps(path: str | os.PathLike[str], gaps: Mapping[str, Sequence[float]])
         axes.set_xlabel("XLA's plan above the bound by at most, % (linear below 1)")
         axes.set_ylabel("share of the programs, %")
         figure.legend(loc="outside lower center", ncols=max(1, len(gaps)))
-        _save(figure, path)
 
 
 def save_maps(
@@ -329,17 +290,14 @@ def save_maps(
     the decided segments that were not split, by their first accesses. maps: by title, uint8
     [num_nodes, 2]; they are drawn as they are carried out.
     """
-    check()
-    import matplotlib
-    from matplotlib.patches import Patch
-
     colours = style.level_colours(len(problem.level_names))
     mebibytes = problem.tensor_bytes / 2**20
     of_runs = problem.parents.size > 0
     order = np.argsort(problem.node_ticks, kind="stable")
     most = 0
-    with matplotlib.rc_context(style.matplotlib_style()):
-        figure = _figure(9, 0.7 + 1.9 * len(maps))
+    with _picture(path, 9, 0.7 + 1.9 * len(maps)) as figure:
+        from matplotlib.patches import Patch
+
         all_axes = figure.subplots(len(maps), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for (title, chosen), axes in zip(maps.items(), all_axes, strict=True):
             latency_ps, moved, _ = problem.evaluate(chosen)
@@ -370,7 +328,6 @@ def save_maps(
             if not (of_runs and name == "Split")
         ]
         figure.legend(*zip(*shown, strict=True), loc="outside lower center", ncols=len(shown))
-        _save(figure, path)
 
 
 def open_nodes(problem: Placement, map: np.ndarray) -> np.ndarray:
@@ -385,18 +342,21 @@ def open_nodes(problem: Placement, map: np.ndarray) -> np.ndarray:
     return counts
 
 
-def _figure(width: float, height: float) -> Any:
-    """Makes a figure that needs no screen."""
+@contextlib.contextmanager
+def _picture(path: str | os.PathLike[str], width: float, height: float) -> Iterator[Any]:
+    """Gives a figure that needs no screen, and writes it as PNG, whole or not at all.
+
+    MallocGameError: matplotlib is missing, or the file can't be written.
+    """
+    check()
+    import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _save(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Writes a picture whole or not at all. FileAccessError."""
     png = io.BytesIO()
-    figure.savefig(png, format="png")
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure
+        figure.savefig(png, format="png")
     write_file(path, png.getvalue())
