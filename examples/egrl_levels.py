@@ -47,7 +47,7 @@ if __name__ == "__main__":
     parser.add_argument("--train-levels", type=int, default=96, help="to train on (96)")
     parser.add_argument("--train-maps", type=int, default=400, help="of each of them (400)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--split", action="append", choices=("validation", "test"))
+    parser.add_argument("--split", action="append", help="to play: validation, whole-test ...")
     parser.add_argument("--agent", type=pathlib.Path, help="of an earlier run, instead of training")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)

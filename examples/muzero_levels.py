@@ -54,7 +54,7 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=pathlib.Path, help="for plans and agent")
     parser.add_argument("--seconds", type=float, default=300, help="of training (300)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--split", action="append", choices=("validation", "test"))
+    parser.add_argument("--split", action="append", help="to play: validation, whole-test ...")
     parser.add_argument("--agent", type=pathlib.Path, help="of an earlier run, instead of training")
     parser.add_argument("--search", action="store_true", help="at each decision, without rollouts")
     options = parser.parse_args()

@@ -1,9 +1,11 @@
 """Compares one game of the learned policy with those of players that have learned nothing.
 
-    python benchmarks/quality/policy_table.py FOLDER [--split whole-test] [--levels LEVELS]
-    [--learned FOLDER_OF_TRAINING] [--least-accesses 0]
+    python benchmarks/quality/policy_table.py FOLDER [--split whole-test | --suite core]
+    [--prices compiler] [--levels LEVELS] [--learned FOLDER_OF_TRAINING] [--least-accesses 0]
 
-Players of one game:
+On the levels of a split, or on the programs of a bundled suite. With --prices calibrated they have
+these prices, otherwise those that a level's name says. Programs that aren't here or can't have
+such prices are left out. Players of one game:
 
     greedy      the fine game, by greedy's rule
     untrained   the rule with weights of 0, in the policy's own game, which is the fine game that
@@ -12,16 +14,17 @@ Players of one game:
     policy      the weights of the library; with --learned each seed that train_policy.py has
                 kept there
 
-`styles, all` has some sixty games. Prints how much slower each is than the best known plan, in the
-geometric mean, and the ratio to the policy level by level, each with its 95 % interval over levels,
-the share of levels on which the policy is faster, and slower, and the CPU time of a game in
-milliseconds. Needs mallocgame[benchmark].
+`styles, all` has some sixty games. Prints how much slower each is than the best known plan, where
+that is known, in the geometric mean, and the ratio to the policy, each with its 95 % interval over
+programs, of whose levels the mean counts; the share of levels on which the policy is faster, and
+slower; and the CPU time of a game in milliseconds. Then greedy's ratio to the policy by chip and
+prices. Needs mallocgame[benchmark].
 """
 
 import pathlib
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,24 +33,26 @@ from train_policy import UNTRAINED  # type: ignore[import-not-found]
 import mallocgame as mg
 from mallocgame import _core
 from mallocgame import experiments as ex
+from mallocgame.games import GameOptions
+from mallocgame.playables import played
+from mallocgame.programs import suite as names_of_suite
+
+MakeGame = Callable[[str | GameOptions], mg.Game]
 
 
-def solved(solver: str, evaluations: int = 0) -> Callable[[mg.Level], int]:
-    def play(level: mg.Level) -> int:
-        game = level.game(mg.FINE_GAME if solver == "greedy" else "priority")
-        return mg.solve(game, solver, seconds=0, evaluations=evaluations).report.latency_ps
-
-    return play
-
-
-def weighted(weights: NDArray[np.float64]) -> Callable[[mg.Level], int]:
-    def play(level: mg.Level) -> int:
-        return _core._PolicyGame(level.game("priority")).latency_ps(weights)
+def solved(solver: str, evaluations: int = 0) -> Callable[[MakeGame], int]:
+    def play(game: MakeGame) -> int:
+        own = game(mg.FINE_GAME if solver == "greedy" else "priority")
+        return mg.solve(own, solver, seconds=0, evaluations=evaluations).report.latency_ps
 
     return play
 
 
-def players(learned: str | None) -> dict[str, Callable[[mg.Level], int]]:
+def weighted(weights: NDArray[np.float64]) -> Callable[[MakeGame], int]:
+    return lambda game: _core._PolicyGame(game("priority")).latency_ps(weights)
+
+
+def players(learned: str | None) -> dict[str, Callable[[MakeGame], int]]:
     found = {
         "greedy": solved("greedy"),
         "untrained": weighted(UNTRAINED),
@@ -61,57 +66,97 @@ def players(learned: str | None) -> dict[str, Callable[[mg.Level], int]]:
     return found
 
 
-def best_known(level: mg.Level) -> int:
-    """The least latency that is known; without one, the bound."""
-    return level.best_known_ps or level.features["bound_ps"]
+def subject(name: str, split: str, levels: str | None) -> mg.Level | str:
+    """Returns a level of a split, or the name of a program, which is of no split."""
+    return next((one for one in mg.levels(split, levels) if one.name == name), name)
 
 
-def measure(name: str, split: str, levels: str | None, learned: str | None) -> dict:
-    (level,) = [one for one in mg.levels(split, levels) if one.name == name]
-    row: dict[str, Any] = {"best_known_ps": best_known(level), "greedy_ps": level.greedy_ps}
+def measure(
+    name: str, split: str, prices: str, levels: str | None, learned: str | None
+) -> dict[str, Any]:
+    one = subject(name, split, levels)
+    row: dict[str, Any] = {"best_known_ps": None}
+    if isinstance(one, mg.Level) and (prices == "compiler" or one.variant.calibrated):
+        row["best_known_ps"] = one.best_known_ps or one.bound_ps
+
+    def game(game: str | GameOptions) -> mg.Game:
+        return played(one, prices=prices, game=game)[0].game
+
+    try:
+        own = game("priority")
+    except mg.InvalidInputError as error:
+        return {"refused": str(error)}
+    chip = one.features["hardware"] if isinstance(one, mg.Level) else own.hardware.name
+    row |= {"chip": chip, "prices": own.program.cost_model}
     for player, play in players(learned).items():
         begin = time.process_time()
-        row[player] = {"latency_ps": play(level), "seconds": time.process_time() - begin}
+        row[player] = {"latency_ps": play(game), "seconds": time.process_time() - begin}
     return row
+
+
+def over_programs(rows: Sequence[dict], ratios: NDArray[np.float64]) -> ex.Interval:
+    """Returns the geometric mean over programs, of whose levels the mean counts."""
+    programs = np.array([row["name"].partition("@")[0] for row in rows])
+    each = [np.log(ratios[programs == one]).mean() for one in dict.fromkeys(programs)]
+    return ex.mean(np.array([each])).exp()
+
+
+def print_by_kind(rows: Sequence[dict], ratios: NDArray[np.float64]) -> None:
+    """Prints where greedy is slower than the policy, and where it is faster."""
+    kinds = np.array([f"{row['chip']}, {row['prices']}" for row in rows])
+    table = ex.Table(("chip, prices", "levels", "greedy over policy"))
+    for kind in sorted(set(kinds)):
+        of_kind = [row for row, one in zip(rows, kinds, strict=True) if one == kind]
+        ratio = over_programs(of_kind, ratios[kinds == kind])
+        table.add(kind, len(of_kind), format(ratio, ".4f"))
+    print(table)
 
 
 def main(
     bench: ex.Bench,
     *,
     split: str = "whole-test",
+    suite: str | None = None,
+    prices: Literal["compiler", "calibrated"] = "compiler",
     levels: str | None = None,
     learned: str | None = None,
     least_accesses: int = 0,
 ) -> None:
-    names = [
-        level.name
-        for level in mg.levels(split, levels)
-        if level.features["accesses"] >= least_accesses
-    ]
-    settings = {"split": split, "levels": levels, "learned": learned}
-    rows = bench.run(measure, ex.Grid(name=names), settings=settings)
-    best = np.array([row["best_known_ps"] for row in rows])
+    names = (
+        names_of_suite(suite)
+        if suite
+        else [
+            level.name
+            for level in mg.levels(split, levels)
+            if level.features["accesses"] >= least_accesses
+        ]
+    )
+    settings = {"split": split, "prices": prices, "levels": levels, "learned": learned}
+    found = bench.run(measure, ex.Grid(name=names), settings=settings)
+    rows = [row for row in found if "refused" not in row]
     latency = {
         player: np.array([row[player]["latency_ps"] for row in rows]) for player in players(learned)
     }
+    known = all(row["best_known_ps"] for row in rows)
+    best = np.array([row["best_known_ps"] for row in rows]) if known else None
     table = ex.Table(
         ("player", "over best known", "over policy", "policy faster", "policy slower", "ms")
     )
     policy = latency["policy"]
     for player, own in latency.items():
-        over_best, over_policy = (
-            format(ex.mean(np.log(own / other)[None]).exp(), ".4f") for other in (best, policy)
-        )
         table.add(
             player,
-            over_best,
-            over_policy,
+            "-" if best is None else format(over_programs(rows, own / best), ".4f"),
+            format(over_programs(rows, own / policy), ".4f"),
             f"{(policy < own).mean():.0%}",
             f"{(policy > own).mean():.0%}",
             f"{1000 * np.median([row[player]['seconds'] for row in rows]):.1f}",
         )
-    print(f"{split}, {len(rows)} levels")
+    programs = {row["name"].partition("@")[0] for row in rows}
+    left_out = len(found) - len(rows)
+    print(f"{suite or split}: {len(rows)} levels of {len(programs)} programs; {left_out} left out")
     print(table)
+    print_by_kind(rows, latency["greedy"] / policy)
 
 
 if __name__ == "__main__":

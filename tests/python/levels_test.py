@@ -30,6 +30,7 @@ from mallocgame.level_sets.splits import (
     VARIANTS,
     WHOLE_FAMILIES,
     WHOLE_SPLITS,
+    WHOLE_VARIANTS,
     Draft,
     Variant,
     drafts,
@@ -90,22 +91,52 @@ def test_whole_models_are_levels_of_their_own():
     for split in WHOLE_SPLITS:
         levels = mg.levels(split)
         assert {level.family for level in levels} <= set(WHOLE_FAMILIES[split])
-        names.append({level.name for level in levels})
+        names.append({level.program_name for level in levels})
         families.append({level.family for level in levels})
         structures.append({level.features["structure"] for level in levels})
         for level in levels:
+            assert level.bound_ps <= level.best_known_ps <= level.greedy_ps
+            assert level.xla_ps is None or level.best_known_ps <= level.xla_ps
+            if level.variant != Variant():
+                continue
             program, entry = level.load_program(), level.features
             assert program.fingerprint == entry["fingerprint"]
             assert (program.name, program.hardware.name) == (level.name, entry["hardware"])
             assert structure(program) == entry["structure"]
             assert program.counts["accesses"] == entry["accesses"]
-            assert mg.simulate(program, program.xla_plan).latency_ps == entry["xla_ps"]
-            assert entry["bound_ps"] <= level.best_known_ps <= level.greedy_ps
-            assert level.best_known_ps <= entry["xla_ps"]
+            assert mg.simulate(program, program.xla_plan).latency_ps == level.xla_ps
     for kind in (names, families, structures):
         assert all(kind)
         assert sum(map(len, kind)) == len(set.union(*kind))
     assert np.median([level.features["accesses"] for level in mg.levels("whole-test")]) > 1000
+
+
+@pytest.mark.parametrize("text", ["calibrated", "f50calibrated", "f25", "b50"])
+def test_a_variant_of_a_whole_model_has_its_own_prices_and_memory(text):
+    level = next(one for one in mg.levels("whole-test") if one.name.endswith(f"@{text}"))
+    program, hardware = level.load_program(), level.hardware()
+    chip = mg.Hardware.preset(level.features["hardware"])
+    assert (program.cost_model == "calibrated") == text.endswith("calibrated")
+    blocks = chip.fast_bytes * level.variant.share // 100 // chip.alignment_bytes
+    assert hardware.fast_bytes == blocks * chip.alignment_bytes
+    assert (hardware.copy_latency_ps > 0) == level.variant.calibrated
+    assert (hardware.main_bytes_per_second < chip.main_bytes_per_second) == (
+        level.variant.calibrated or text == "b50"
+    )
+    game = level.game()
+    assert (game.hardware, game.program.fingerprint) == (hardware, program.fingerprint)
+    assert mg.solve(game, "greedy", seconds=0).report.latency_ps == level.greedy_ps
+    assert pickle.loads(pickle.dumps(level)).hardware() == hardware
+    xla = program.xla_plan
+    valid = xla is not None and mg.validate(program, xla, hardware).ok
+    assert valid == (level.xla_ps is not None)
+
+
+def test_what_is_known_of_the_chip_is_not_said_of_its_variants():
+    level = next(one for one in mg.levels("test") if one.variant != Variant())
+    assert level.bound_ps is level.xla_ps is None
+    own = next(one for one in mg.levels("train") if one.variant == Variant())
+    assert (own.bound_ps, own.xla_ps) == (own.features["bound_ps"], own.features["xla_ps"])
 
 
 def test_drafts_of_whole_models_are_those_of_their_splits():
@@ -183,14 +214,16 @@ def test_known_levels_are_the_contended_programs():
     assert known[0].load_program().fingerprint == mg.load_program(known[0].name).fingerprint
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda one: one.level("program"))
+@pytest.mark.parametrize(
+    "variant", [*VARIANTS, *WHOLE_VARIANTS], ids=lambda one: one.level("program")
+)
 def test_variants_are_read_from_names(variant):
     assert Variant.named(variant.level("mlp_000.tpu_v5e")) == variant
 
 
-@pytest.mark.parametrize("name", ["x@", "x@20", "x@c", "x@b50c20", "x@c20b50@"])
+@pytest.mark.parametrize("name", ["x@", "x@20", "x@c", "x@b50c20", "x@c20b50@", "x@b50calibrated"])
 def test_other_names_are_no_variants(name):
-    with pytest.raises(mg.InvalidInputError, match="after @ it needs c and b with percents"):
+    with pytest.raises(mg.InvalidInputError, match="after @ it needs c, f and b with percents"):
         Variant.named(name)
 
 

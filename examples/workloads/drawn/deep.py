@@ -1,4 +1,4 @@
-"""Families of whole models, drawn at random: 3 to 40 layers, most of 500 to 6,000 accesses.
+"""Families of whole models, drawn at random: 3 to 80 layers, most of 500 to 20,000 accesses.
 
 Decoders in training, over a text (prefill) and word by word, with one network or with experts,
 unrolled or as passes of a loop; encoders, with and without a decoder; vision, sound, diffusion and
@@ -31,6 +31,26 @@ def _decoder(dice: Dice, *layers: int) -> whole.Decoder:
         words=dice.pick(*_WORDS),
         norm_heads=dice.chance(0.4),
     )
+
+
+def _deep(dice: Dice, *layers: int) -> whole.Decoder:
+    """So many layers have to be narrow to lie in the main memory of each chip."""
+    width = 8 * dice.pick(64, 96, 128)
+    return whole.Decoder(
+        layers=dice.pick(*layers),
+        width=width,
+        heads=8,
+        kv_heads=8 // dice.pick(1, 2, 4),
+        widened=width * dice.pick(2, 3, 4),
+        words=dice.pick(8192, 16384),
+        norm_heads=dice.chance(0.4),
+    )
+
+
+def _many_words(dice: Dice, decoder: whole.Decoder, *steps: int) -> Program:
+    """Several words in one program, as where a small model drafts for a large one."""
+    batch, cached = dice.pick(1, 4, 8), dice.pick(256, 512)
+    return decoder.decode(batch, cached, dice.pick(*steps))
 
 
 def _wide(dice: Dice, decoder: whole.Decoder) -> whole.Decoder:
@@ -81,6 +101,16 @@ def prefill(dice: Dice) -> Program:
     return _prefilled(dice, _wide(dice, _decoder(dice, 8, 12, 16, 24)))
 
 
+def deep_decoding(dice: Dice) -> Program:
+    """The next word of a decoder of one network with 48 to 80 layers."""
+    return _many_words(dice, _deep(dice, 48, 64, 80), 1)
+
+
+def drafting(dice: Dice) -> Program:
+    """The next words of a decoder of one network."""
+    return _many_words(dice, _deep(dice, 12, 16, 24), 3, 4, 6)
+
+
 def deep_encoder(dice: Dice) -> Program:
     """Attention of all positions to each other, of words or of patches of a picture."""
     layers, width = dice.pick(4, 6, 8, 12), dice.pick(512, 768, 1024)
@@ -118,6 +148,13 @@ def alternating_decoder(dice: Dice) -> Program:
     return (_prefilled if kind == "prefill" else _decoded)(dice, _wide(dice, decoder))
 
 
+def deep_alternation(dice: Dice) -> Program:
+    """The next words of an alternating decoder of 24 to 56 layers."""
+    decoder = _deep(dice, 24, 40, 56)
+    decoder = dataclasses.replace(decoder, norm_after=True, window=dice.pick(64, 128, 256))
+    return _many_words(dice, decoder, 1, 2, 3)
+
+
 def translation(dice: Dice) -> Program:
     """A training step of an encoder and a decoder over words."""
     width, batch, length = dice.pick(512, 768), dice.pick(4, 8, 16), dice.pick(64, 128, 256)
@@ -141,6 +178,13 @@ def expert_decoder(dice: Dice) -> Program:
     return (_prefilled if kind == "prefill" else _decoded)(dice, decoder)
 
 
+def deep_experts(dice: Dice) -> Program:
+    """The next words of a decoder with experts of 16 to 40 layers."""
+    decoder = _deep(dice, 16, 24, 40)
+    decoder = dataclasses.replace(decoder, experts=4, widened=decoder.width)
+    return _many_words(dice, decoder, 1, 2, 3)
+
+
 def windowed_vision(dice: Dice) -> Program:
     """Attention within windows, which every second block has moved by half."""
     depths = (2, 2, dice.pick(6, 10, 14, 18), 2)
@@ -159,6 +203,13 @@ def denoiser(dice: Dice) -> Program:
     return whole.diffusion_transformer(layers, width, dice.pick(1, 2, 4), size, steps)
 
 
+def long_denoising(dice: Dice) -> Program:
+    """Transformers that take noise away in many steps."""
+    layers, steps = dice.pick((12, 6), (12, 10), (20, 6), (28, 4), (28, 8))
+    width, size = 72 * dice.pick(6, 8, 12), dice.pick(16, 32)
+    return whole.diffusion_transformer(layers, width, dice.pick(1, 2, 4), size, steps)
+
+
 def speech(dice: Dice) -> Program:
     """Half a minute of sound, and the words so far."""
     return whole.whisper(dice.pick(6, 8, 12), dice.pick(512, 768), 1, dice.pick(16, 64))
@@ -172,14 +223,19 @@ DEEP_FAMILIES = {
         looped_training,
         decoding,
         prefill,
+        deep_decoding,
+        drafting,
         deep_encoder,
         residual_network,
         alternating_decoder,
+        deep_alternation,
         translation,
         linear_recurrence,
         expert_decoder,
+        deep_experts,
         windowed_vision,
         denoiser,
+        long_denoising,
         speech,
     )
 }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import mallocgame as mg
 from mallocgame._cli import console, parser
 from mallocgame._cli.folders import working_in
-from mallocgame._cli.levels import add_set
+from mallocgame._cli.levels import add_set, set_of
 from mallocgame._cli.rows import print_json
 from mallocgame._core import write_file
 from mallocgame.errors import InvalidInputError
@@ -33,7 +33,8 @@ _BUDGETS = "0.005,0.05,1,20"
 _NOTES = (
     "score: of each level log(greedy / latency) / log(greedy / best known), so that greedy has 0",
     "and the best plan known 1; the mean of the middle half over levels and seeds. 95 %: the",
-    "interval of that mean. vs greedy: geometric mean of the speed-up over all levels.",
+    "interval of that mean. vs greedy: geometric mean of the speed-up over all levels; over best:",
+    "of the latency over the best known one.",
     f"scored: levels where the best known plan is at least {LEAST_GAIN - 1:.1%} faster than "
     "greedy's. beaten:",
     "levels with a better plan than the best known. no plan: levels without a valid one, which",
@@ -46,7 +47,12 @@ def register(commands: parser.Commands) -> None:
     command = commands.add(
         "benchmark", _benchmark, "players and folders of plans, scored over many levels"
     )
-    command.takes("--split", "whose levels count", choices=("validation", "test"), required=True)
+    command.takes(
+        "--split",
+        "whose levels count",
+        choices=("validation", "test", "whole-validation", "whole-test"),
+        required=True,
+    )
     add_set(command)
     command.takes(
         "--players A,B",
@@ -115,6 +121,7 @@ def _games(text: str) -> list[Budget]:
 def _benchmark(options: argparse.Namespace) -> int:
     if not options.players and not options.submissions:
         raise InvalidInputError("found nobody to judge; give --players or --submission")
+    options.levels = set_of(options.levels, options.split)
     if options.improve and not os.access(options.levels, os.W_OK):
         raise InvalidInputError(f"{options.levels}: no permission to write, which --improve needs")
     load_rliable()
@@ -173,7 +180,19 @@ def _judge(options: argparse.Namespace, chosen: Sequence[Level], output: str) ->
 
 def _score_table(summaries: Sequence[Summary]) -> Table:
     """A row for each player and budget."""
-    made = Table(("player", "budget", "score", "95 %", "vs greedy", "scored", "beaten", "no plan"))
+    made = Table(
+        (
+            "player",
+            "budget",
+            "score",
+            "95 %",
+            "vs greedy",
+            "over best",
+            "scored",
+            "beaten",
+            "no plan",
+        )
+    )
     for one in summaries:
         made.add(
             one.player,
@@ -181,6 +200,7 @@ def _score_table(summaries: Sequence[Summary]) -> Table:
             _number(None if one.score is None else one.score.mean),
             "-" if one.score is None else f"{one.score.low:.3f} to {one.score.high:.3f}",
             console.times(one.speedup),
+            _number(one.room),
             one.scored,
             one.beaten,
             one.problems,

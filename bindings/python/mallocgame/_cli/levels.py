@@ -59,6 +59,11 @@ def add_set(command: parser.Parser) -> None:
     command.takes("--levels FOLDER", _SET, default=str(BUNDLED))
 
 
+def set_of(given: str, split: str | None) -> str:
+    """Returns the folder of the option --levels: of the bundled sets the one that has a split."""
+    return str(bundled_folder(split)) if given == str(BUNDLED) and split else given
+
+
 def _share(text: str) -> float:
     value = parser.seconds(text)
     if not 0 < value <= 100:
@@ -67,8 +72,7 @@ def _share(text: str) -> float:
 
 
 def _list(options: argparse.Namespace) -> int:
-    bundled = options.levels == str(BUNDLED)
-    known = load_level_set(bundled_folder(options.split) if bundled else options.levels)
+    known = load_level_set(set_of(options.levels, options.split))
     if options.free_order:
         known = known.with_free_order()
     splits = [

@@ -63,6 +63,7 @@ class Summary:
     scored: int  # of the levels have a score
     score: Interval | None  # interquartile mean; None: no level has a score
     speedup: float  # over greedy: the geometric mean over seeds and all levels
+    room: float | None  # the same of the latency over the best known one; None: it isn't known
     beaten: int  # levels with a better plan than the best known
     problems: int  # levels that count with everything in main memory
     families: dict[str, float | None]  # family -> interquartile mean
@@ -105,6 +106,7 @@ def _summary(results: Sequence[Result]) -> Summary:
         scored=scores.shape[1],
         score=interquartile_mean(scores) if scores.size else None,
         speedup=math.exp(np.mean([math.log(one.greedy_ps / one.latency_ps) for one in results])),
+        room=_room(results),
         beaten=len(
             {
                 one.level
@@ -118,6 +120,11 @@ def _summary(results: Sequence[Result]) -> Summary:
             for family in families
         },
     )
+
+
+def _room(results: Sequence[Result]) -> float | None:
+    over = [math.log(one.latency_ps / one.best_known_ps) for one in results if one.best_known_ps]
+    return math.exp(np.mean(over)) if over else None
 
 
 def _mean(scores: NDArray[np.float64]) -> float | None:

@@ -105,12 +105,35 @@ class Level:
         given = None if folder == bundled_folder(self.split) else folder
         return _find, (self.name, self.split, given)
 
+    @property
+    def bound_ps(self) -> int | None:
+        """No plan of the level is faster, where that is known: on the chip's own hardware, and on
+        every level of a whole model."""
+        return self._known("bound_ps")
+
+    @property
+    def xla_ps(self) -> int | None:
+        """The latency of XLA's own plan, where that is known and the plan is valid."""
+        return self._known("xla_ps")
+
+    def _known(self, name: str) -> int | None:
+        figures = self.level_set.figures(self.name)
+        if self.variant == Variant():
+            figures = self.features | figures
+        elif figures is self.level_set.programs[self.program_name]:
+            return None  # They are of another variant.
+        known: int | None = figures.get(name)
+        return known
+
     def load_program(self) -> Program:
-        """Reads the program."""
-        return self.level_set.load_program(self.program_name)
+        """Reads the program, at the prices of the level."""
+        program = self.level_set.load_program(self.program_name)
+        return self.variant.priced(program, program.hardware, self.features["peak_bytes"])
 
     def hardware(self) -> Hardware:
         """The chip of the program as the variant changes it."""
+        if self.variant.calibrated:  # Calibrated prices are made with it.
+            return self.load_program().hardware
         features = self.level_set.programs[self.program_name]
         return self.variant.of(Hardware.preset(features["hardware"]), features["peak_bytes"])
 

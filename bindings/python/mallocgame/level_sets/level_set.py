@@ -16,7 +16,7 @@ from typing import Any
 
 from mallocgame._core import Plan, Program, read_file, write_file
 from mallocgame.errors import InvalidInputError, MissingFileError
-from mallocgame.level_sets.splits import KNOWN, SCHEDULE, WHOLE_SPLITS
+from mallocgame.level_sets.splits import KNOWN, SCHEDULE, WHOLE_BUNDLED, WHOLE_SPLITS
 from mallocgame.programs import decode, load_program
 
 BUNDLED = pathlib.Path(__file__).parent / "bundled"
@@ -62,7 +62,7 @@ class LevelSet:
         return LevelSet(self.folder, self.index | {"programs": programs})
 
     def load_program(self, name: str) -> Program:
-        if self.programs[name]["family"] == KNOWN:
+        if self.programs[name]["family"] == KNOWN or name in WHOLE_BUNDLED:
             return load_program(name)
         return Program.from_bytes(self._programs.read(f"{name}.mgp"))
 

@@ -32,7 +32,7 @@ from mallocgame.level_sets.level_set import (
     load_level_set,
     write_archive,
 )
-from mallocgame.level_sets.splits import BANDWIDTHS, CHIPS, KNOWN, Draft, Variant
+from mallocgame.level_sets.splits import BANDWIDTHS, CHIPS, KNOWN, WHOLE_BUNDLED, Draft, Variant
 from mallocgame.programs import load_program, suite
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ Done = Callable[[str, str | None], object]  # told a name, and why it is left ou
 Subject = TypeVar("Subject")
 
 _PLACEMENTS = 2  # that are priced beside XLA's own and everything in main memory
-_COMPILE_SECONDS = 180.0
+_COMPILE_SECONDS = 900.0
 _PROGRAM, _DESCRIPTION, _LEFT_OUT = ".mgp", ".json", ".left-out"
 
 
@@ -67,7 +67,7 @@ def describe_programs(
 ) -> None:
     """Writes FOLDER/NAME.json for each program that make_programs() made, and for the known ones.
 
-    Sets of whole models have no known ones. Resumed and interrupted like make_programs().
+    Resumed and interrupted like make_programs().
     """
     folder = pathlib.Path(folder)
     drafts = {one.name: one for one in wanted if (folder / (one.name + _PROGRAM)).exists()}
@@ -93,8 +93,9 @@ def pack(folder: str | os.PathLike[str], wanted: Sequence[Draft], seed: int) -> 
     source = folder / "programs"
     splits: dict[str, str] = {}  # of structures
     programs, left_out, files = {}, {}, {}
+    known = _known(wanted)
     for name, split, family in [
-        *((name, "test", KNOWN) for name in _known(wanted)),
+        *((name, *of) for name, of in known.items()),
         *((draft.name, draft.split, draft.family) for draft in wanted),
     ]:
         path = source / (name + _DESCRIPTION)
@@ -106,7 +107,7 @@ def pack(folder: str | os.PathLike[str], wanted: Sequence[Draft], seed: int) -> 
             left_out[name] = f"of the structure of a program in {splits[entry['structure']]}"
             continue
         programs[name] = {"split": split, "family": family} | entry
-        if family != KNOWN:
+        if name not in known:
             files[f"{name}{_PROGRAM}"] = (source / (name + _PROGRAM)).read_bytes()
     index = {"format": FORMAT, "seed": seed, "programs": programs, "left_out": left_out}
     write_archive(folder / PROGRAMS, files, zipfile.ZIP_DEFLATED)
@@ -114,9 +115,11 @@ def pack(folder: str | os.PathLike[str], wanted: Sequence[Draft], seed: int) -> 
     return index
 
 
-def _known(wanted: Sequence[Draft]) -> list[str]:
-    """The bundled programs of a set."""
-    return [] if any(draft.whole for draft in wanted) else suite("contended")
+def _known(wanted: Sequence[Draft]) -> dict[str, tuple[str, str]]:
+    """The bundled programs of a set, with split and family."""
+    if any(draft.whole for draft in wanted):
+        return WHOLE_BUNDLED
+    return dict.fromkeys(suite("contended"), ("test", KNOWN))
 
 
 def _missing(folder: pathlib.Path, names: Iterable[str], suffix: str, done: Done) -> Iterator[str]:
@@ -213,10 +216,12 @@ class _Subject:
 
 def _describe_program(subject: _Subject) -> bytes:
     name, draft, program = subject.name, subject.draft, subject.program
-    if draft is None:
+    if draft is None and name in WHOLE_BUNDLED:
+        entry = describe_whole(program, WHOLE_BUNDLED[name][0])
+    elif draft is not None and draft.whole:
+        entry = describe_whole(program, draft.split)
+    elif draft is None:
         entry = _bundled(name, program) or describe(program) | _scored(program, Variant(), name)
-    elif draft.whole:
-        entry = describe_whole(program, name)
     else:
         entry = describe(program)
         if draft.split == "train":
