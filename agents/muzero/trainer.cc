@@ -141,8 +141,8 @@ class MuZeroTrainer final : public Trainer {
 
   absl::StatusOr<Progress> EndStep() override {
     MG_RETURN_IF_ERROR(CheckStarted());
-    Progress progress = step_.Take();
-    step_ = Tally(problems_.size());
+    Progress progress = std::exchange(step_, Progress(problems_.size()));
+    progress.Average();
     broken_ = false;
     progress.iteration = iterations_++;
     for (size_t i = 0; i < best_.size(); ++i) progress.best_ps.push_back(CostOf(i, best_[i]));
@@ -347,7 +347,7 @@ class MuZeroTrainer final : public Trainer {
 
   absl::Status LearnFromReplay(int updates, const std::atomic<bool>* cancel) {
     const Stopwatch watch;
-    Rng rng(MixSeeds(IterationSeed(iterations_), 0), static_cast<uint64_t>(step_.updates()));
+    Rng rng(MixSeeds(IterationSeed(iterations_), 0), static_cast<uint64_t>(step_.updates));
     std::vector<std::pair<StepId, float>> priorities;
     // All updates of a call draw by the same priorities.
     for (const Replay::Sample& sample : replay_.Draw(updates, config_.batch, rng)) {
@@ -363,7 +363,7 @@ class MuZeroTrainer final : public Trainer {
     }
     for (const auto& [id, priority] : priorities)
       replay_.Find(id)->steps[id.step].priority = priority;
-    step_.AddLearning(watch.seconds());
+    step_.learn_seconds += watch.seconds();
     return absl::OkStatus();
   }
 
@@ -413,7 +413,7 @@ class MuZeroTrainer final : public Trainer {
       // What it reached it has reached, however old the networks were.
       if (game.latency_ps < replay_.best(i).back().latency_ps) Offer(WholeGame(game), "muzero");
       if (is_stale(game.searched_by)) {
-        step_.AddStale();
+        ++step_.stale;
         continue;
       }
       const auto all_main = static_cast<double>(std::max<int64_t>(1, games_[i]->all_main_ps()));
@@ -452,7 +452,7 @@ class MuZeroTrainer final : public Trainer {
   std::vector<SolveResult> best_;
   std::vector<std::string> game_found_by_;
   int64_t iterations_ = 0;
-  Tally step_;           // what the step has done so far
+  Progress step_;        // what the step has done so far
   bool broken_ = false;  // a step has not ended; if it was cancelled, it never will
 };
 
