@@ -15,6 +15,7 @@ from small_agents import MUZERO as SMALL
 
 import mallocgame as mg
 from mallocgame import agents
+from mallocgame.calibration import calibrated
 
 pytestmark = pytest.mark.full
 
@@ -93,6 +94,28 @@ def test_one_agent_over_several_programs(program):
     assert trainer.best(1).report.latency_ps == progress["best_ps"][1]
     with pytest.raises(IndexError):
         trainer.best(2)
+
+
+def test_plans_are_compared_by_both_sets_of_prices_where_there_are_both(program):
+    trainer = agents.MuZero(program, SMALL, seed=1)
+    progress = trainer.step()
+    best = trainer.best()
+    made = calibrated(program)
+    own, other = (mg.simulate(at, best.plan.rebased_on(at)).latency_ps for at in (program, made))
+    xla = mg.simulate(program, program.xla_plan).latency_ps
+    xla_other = mg.simulate(made, program.xla_plan.rebased_on(made)).latency_ps
+    less, more = sorted((own, other * xla / xla_other))
+    assert progress["best_ps"] == [pytest.approx(0.9 * more + 0.1 * less, abs=2)]
+    only_one = agents.MuZero(made, SMALL)
+    assert only_one.step()["best_ps"] == [only_one.best().report.latency_ps]
+    with pytest.raises(mg.InvalidInputError, match="can't have calibrated prices"):
+        agents.MuZero(made, SMALL, prices="both")
+    with pytest.raises(
+        mg.InvalidInputError, match="found two sets of prices, allowed in the sched"
+    ):
+        agents.MuZero(program, SMALL, game="schedule", prices="both")
+    with pytest.raises(mg.InvalidInputError, match="found 'dear', allowed: 'both', 'compiler'"):
+        agents.MuZero(program, SMALL, prices="dear")
 
 
 def test_levels_are_trained_on_with_their_own_hardware(tmp_path):
