@@ -86,7 +86,7 @@ def write_weights(weights: Floats, path: pathlib.Path = WEIGHTS) -> None:
 
 
 def levels_to_learn_on(folder: str | None, share: float) -> list[mg.Level]:
-    """Whole models, and of the larger levels of the split train a share, evenly chosen."""
+    """Whole models on their chips, and a share of the larger levels of train, evenly chosen."""
     small = [
         level
         for level in mg.levels("train", scored=True)
@@ -94,7 +94,12 @@ def levels_to_learn_on(folder: str | None, share: float) -> list[mg.Level]:
     ]
     count = round(share * len(small))
     chosen = [small[i * len(small) // max(1, count)] for i in range(count)]
-    return mg.levels(TRAIN, folder) + chosen
+    return on_their_chips(TRAIN, folder) + chosen
+
+
+def on_their_chips(split: str, folder: str | None) -> list[mg.Level]:
+    """Returns the levels of whole models that are no variants."""
+    return [level for level in mg.levels(split, folder) if level.name == level.program_name]
 
 
 def main(
@@ -107,7 +112,7 @@ def main(
     write: bool = False,
 ) -> None:
     games = Games(levels_to_learn_on(levels, share))
-    judged = Games(mg.levels(VALIDATION, levels) + mg.levels("validation"))
+    judged = Games(on_their_chips(VALIDATION, levels) + mg.levels("validation"))
     print(f"{len(games.levels)} levels to learn on, {len(judged.levels)} to choose by")
     found, table = {}, ex.Table(("seed", "gain to learn on", "gain to choose by"))
     for seed in seeds:

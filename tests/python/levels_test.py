@@ -19,6 +19,7 @@ from mallocgame.level_sets.describing import peak_bytes, structure
 from mallocgame.level_sets.level_set import (
     BUNDLED,
     BUNDLED_SCHEDULE,
+    BUNDLED_WHOLE,
     INDEX,
     PROGRAMS,
     load_level_set,
@@ -38,6 +39,7 @@ from mallocgame.level_sets.splits import (
 from mallocgame.programs import suite
 
 SET = load_level_set(BUNDLED)
+MANY = {"whole-train": 200, "whole-validation": 60, "whole-test": 60}
 
 
 def test_the_bundled_set_is_large_and_small():
@@ -108,7 +110,10 @@ def test_whole_models_are_levels_of_their_own():
     for kind in (names, families, structures):
         assert all(kind)
         assert sum(map(len, kind)) == len(set.union(*kind))
-    assert np.median([level.features["accesses"] for level in mg.levels("whole-test")]) > 1000
+    assert all(len(mg.levels(split)) >= least for split, least in MANY.items())
+    accesses = [level.features["accesses"] for level in mg.levels("whole-test")]
+    assert np.median(accesses) > 1000 and max(accesses) > 10_000
+    assert sum(path.stat().st_size for path in BUNDLED_WHOLE.iterdir()) <= 3 << 20
 
 
 @pytest.mark.parametrize("text", ["calibrated", "f50calibrated", "f25", "b50"])
