@@ -36,9 +36,9 @@ AscentHandle MakeAscent(const ProgramHandle& program, const std::optional<Hardwa
 }  // namespace
 
 void BindBounds(py::module_& module) {
-  py::class_<AscentHandle>(module, "LagrangianAscent",
-                           "The Lagrangian dual of a program on its way up. "
-                           "mallocgame.bounds.bound() keeps one.")
+  py::class_<AscentHandle>(
+      module, "LagrangianAscent",
+      "The Lagrangian dual of a program on its way up. mallocgame.bounds.bound() keeps one.")
       .def(py::init(&MakeAscent), py::arg("program"), py::arg("hardware"), py::arg("least_bytes"))
       .def("__reduce_ex__", RefusePickling("pickle the Bound that it leads to"))
       .def(

@@ -44,7 +44,7 @@ py::object ObjectOf(const OptionValue& value) {
   return py::float_(std::get<double>(value));
 }
 
-std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<const ProgramHandle> program,
+std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<ProgramHandle> program,
                                      const std::optional<Hardware>& own_hardware,
                                      const GameOrName& game, uint64_t seed,
                                      const py::kwargs& options) {
@@ -79,8 +79,7 @@ GameObject ChosenGame(const GameOrName& game, const py::kwargs& options) {
 std::unique_ptr<GameOptions> OptionsOf(const GameObject& game) {
   auto options = ValueOrRaise(OptionsOfGame(game.attr("name").cast<std::string>()));
   for (const auto& [name, value] : game.attr("options")().cast<py::dict>()) {
-    if (absl::Status set = options->Set(name.cast<std::string>(), ValueOf(value)); !set.ok())
-      Raise(set);
+    RaiseIfError(options->Set(name.cast<std::string>(), ValueOf(value)));
   }
   return options;
 }
@@ -158,16 +157,12 @@ std::optional<py::array_t<int32_t>> OrderOf(const StateHandle& handle) {
 
 std::shared_ptr<ProgramHandle> PlannedProgram(const StateHandle& handle) {
   const std::shared_ptr<const Game> planned = handle.position->PlannedGame();
-  if (planned->shared_program() == handle.game->game->shared_program())
-    return std::const_pointer_cast<ProgramHandle>(handle.game->program);
+  if (planned->shared_program() == handle.game->game->shared_program()) return handle.game->program;
   return ReorderedHandle(*handle.game->program, planned->shared_program());
 }
 
 void BindState(py::class_<StateHandle>& state_class) {
-  state_class
-      .def_property_readonly(
-          "game", [](const StateHandle& s) { return std::const_pointer_cast<GameHandle>(s.game); },
-          "The game that is played.")
+  state_class.def_readonly("game", &StateHandle::game, "The game that is played.")
       .def(
           "is_terminal", [](const StateHandle& s) { return s.position->IsTerminal(); },
           "Whether the game is over.")
@@ -180,19 +175,15 @@ void BindState(py::class_<StateHandle>& state_class) {
       .def("asked_about", &AskedAboutOf,
            "The accesses that are decided about now, as [(first, last)], indices into "
            "program.accesses: the time game's one access, twice; the priority game's candidates, "
-           "runs "
-           "of accesses of one buffer each, and the schedule game's, in State.program. Empty when "
-           "the "
-           "game is over, and while the order is decided.")
-      .def(
-          "apply", &Apply, py::arg("action"),
-          "Carries out an action and returns the reward, saved picoseconds / all-main picoseconds. "
-          "InvalidActionError (a ValueError) if the action is illegal, GameOverError (a "
-          "RuntimeError) after the end; neither changes the state.")
+           "runs of accesses of one buffer each, and the schedule game's, in State.program. Empty "
+           "when the game is over, and while the order is decided.")
+      .def("apply", &Apply, py::arg("action"),
+           "Carries out an action and returns the reward, saved picoseconds / all-main "
+           "picoseconds. InvalidActionError (a ValueError) if the action is illegal, GameOverError "
+           "(a RuntimeError) after the end; neither changes the state.")
       .def_readonly(
           "last_saved_ps", &StateHandle::last_saved_ps,
-          "The picoseconds that the last apply() saved, negative if it lost some; 0 after "
-          "undo().")
+          "The picoseconds that the last apply() saved, negative if it lost some; 0 after undo().")
       .def("undo", &Undo, "Takes back the last decision. InvalidActionError if there is none.")
       // These return a pointer: a value would be moved once more, which takes half as long as the
       // copy.
@@ -225,8 +216,7 @@ void BindState(py::class_<StateHandle>& state_class) {
           [](const StateHandle& s) {
             const absl::Span<const uint8_t> actions = s.position->actions();
             return py::make_tuple(
-                std::const_pointer_cast<GameHandle>(s.game),
-                py::bytes(reinterpret_cast<const char*>(actions.data()), actions.size()));
+                s.game, py::bytes(reinterpret_cast<const char*>(actions.data()), actions.size()));
           },
           [](const py::tuple& saved) {
             const auto game = saved[0].cast<std::shared_ptr<GameHandle>>();
@@ -279,10 +269,7 @@ void BindGame(py::module_& module) {
             return StateHandle(game, game->game->NewInitialPosition());
           },
           "The State before the first decision.")
-      .def_property_readonly(
-          "program",
-          [](const GameHandle& g) { return std::const_pointer_cast<ProgramHandle>(g.program); },
-          "The program that is played.")
+      .def_readonly("program", &GameHandle::program, "The program that is played.")
       .def_property_readonly(
           "hardware", [](const GameHandle& g) { return g.game->hardware(); },
           "The hardware that is played on.")
@@ -292,9 +279,9 @@ void BindGame(py::module_& module) {
           "schedule game 17 more.")
       .def_property_readonly(
           "action_names", &ActionNames,
-          "What each action is called: 'Drop', 'Copy', 'NoCopy' and 'CopyEarly'; "
-          "in the priority game the mode and the candidate, as in 'Late 2'; in the schedule game "
-          "'Take 0', 'Next' and so on before these.")
+          "What each action is called: 'Drop', 'Copy', 'NoCopy' and 'CopyEarly'; in the priority "
+          "game the mode and the candidate, as in 'Late 2'; in the schedule game 'Take 0', 'Next' "
+          "and so on before these.")
       .def_property_readonly(
           "kind", [](const GameHandle& g) { return g.game->options().game(); },
           "'time', 'priority' or 'schedule'.")
@@ -314,8 +301,8 @@ void BindGame(py::module_& module) {
       .def_readonly("seed", &GameHandle::seed, "The seed that logs name.")
       .def(py::pickle(
           [](const GameHandle& g) {
-            return py::make_tuple(std::const_pointer_cast<ProgramHandle>(g.program),
-                                  g.game->hardware(), OptionsObject(g.game->options()), g.seed);
+            return py::make_tuple(g.program, g.game->hardware(), OptionsObject(g.game->options()),
+                                  g.seed);
           },
           [](const py::tuple& state) {
             const py::object make = py::type::of<GameHandle>();

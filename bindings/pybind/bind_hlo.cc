@@ -46,9 +46,8 @@ std::shared_ptr<ProgramHandle> ImportModules(const py::bytes& module, const Hard
   input.module = ViewOf(module);
   for (const py::bytes& bytes : priced) input.priced.push_back(ViewOf(bytes));
   if (profile) input.profile = ViewOf(*profile);
-  if (assigned && ViewOf(*assigned).empty())
-    Raise(absl::InvalidArgumentError("assigned module: found 0 bytes"));
-  if (profile && input.profile.empty()) Raise(absl::InvalidArgumentError("profile: found 0 bytes"));
+  if (assigned && ViewOf(*assigned).empty()) RaiseInvalid("assigned module: found 0 bytes");
+  if (profile && input.profile.empty()) RaiseInvalid("profile: found 0 bytes");
   const absl::string_view assigned_bytes = assigned ? ViewOf(*assigned) : absl::string_view();
   const ImportOptions options{name, default_trips, std::nullopt, std::move(trips),
                               requires_schedule};

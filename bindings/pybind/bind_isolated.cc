@@ -99,9 +99,9 @@ void BindIsolated(py::module_& module) {
                                           placement.frontend_attributes.end());
           },
           "Of the instruction and of all that it calls; empty: those of the isolated one.");
-  py::class_<PlacedModule>(module, "PlacedModule",
-                           "A scheduled module with its buffer assignment, read for the placements "
-                           "of its instructions.")
+  py::class_<PlacedModule>(
+      module, "PlacedModule",
+      "A scheduled module with its buffer assignment, read for the placements of its instructions.")
       .def(py::init(&ReadPlacedModule), py::arg("module"), py::arg("buffer_assignment"),
            "Reads an HloModuleProtoWithConfig and a BufferAssignmentProto. InvalidInputError.")
       .def(

@@ -37,7 +37,7 @@ using Problem =
                std::variant<std::shared_ptr<ProgramHandle>, std::shared_ptr<GameHandle>>,
                std::optional<Hardware>, std::optional<std::string>>;
 
-std::shared_ptr<const ProgramHandle> ProgramOf(const Problem& problem) {
+std::shared_ptr<ProgramHandle> ProgramOf(const Problem& problem) {
   const auto& played = std::get<1>(problem);
   if (const auto* game = std::get_if<std::shared_ptr<GameHandle>>(&played)) return (*game)->program;
   return std::get<std::shared_ptr<ProgramHandle>>(played);
@@ -94,13 +94,13 @@ class TrainerHandle {
       const muzero::TrainingProblem& problem = trainer_->problems()[i];
       game = ValueOrRaise(GameOf(problem, trainer_->config()));
     }
-    auto handle = std::make_shared<const GameHandle>(
-        GameHandle{programs_[i], std::move(game), trainer_->seed()});
+    auto handle =
+        std::make_shared<GameHandle>(GameHandle{programs_[i], std::move(game), trainer_->seed()});
     return {std::move(handle), std::move(result), "muzero", trainer_->seed(), 0};
   }
 
  private:
-  std::vector<std::shared_ptr<const ProgramHandle>> programs_;
+  std::vector<std::shared_ptr<ProgramHandle>> programs_;
   std::unique_ptr<muzero::Trainer> trainer_;
 };
 

@@ -43,7 +43,7 @@ typing::List<NameAndMeaning> DescribePart(const char* part, const GameOrName& ga
 
 void CheckGame(const Game& game, const StateHandle& state) {
   if (&state.position->game() != &game)
-    Raise(absl::InvalidArgumentError("state: found one of another Game, allowed: of this one"));
+    RaiseInvalid("state: found one of another Game, allowed: of this one");
 }
 
 struct PyObserver {
@@ -70,10 +70,9 @@ PyObserver MakeObserver(std::shared_ptr<GameHandle> game, const ObservationSetti
 
 void BindObservation(py::module_& module) {
   module.attr("OBSERVATION_VERSION") = kObservationVersion;
-  module.def(
-      "observation_layout", &Layout, py::arg("settings"), py::arg("game") = "time",
-      "The parts of an observation, as [(name, offset, shape)]. settings: a dict of ints, see "
-      "mallocgame.observation. game: as Game takes it.");
+  module.def("observation_layout", &Layout, py::arg("settings"), py::arg("game") = "time",
+             "The parts of an observation, as [(name, offset, shape)]. settings: a dict of ints, "
+             "see mallocgame.observation. game: as Game takes it.");
   module.def(
       "access_features", [] { return DescribePart("accesses", py::str("time")); },
       "The columns of a row of the part `accesses` of the time game, as [(name, meaning)].");

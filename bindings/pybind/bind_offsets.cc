@@ -1,19 +1,18 @@
-// Offset allocation: tables of intervals, their solver, their judge and their CSV. The search runs
-// on a thread of its own, so that Ctrl-C ends it.
+// Offset allocation: tables of intervals, their solver, their judge and their CSV.
 #include <pybind11/stl.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
-#include <future>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/interruptibly.h"
+#include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/base/error.h"
 #include "mallocgame/plan/offset_check.h"
 #include "mallocgame/plan/offsets.h"
 #include "mallocgame/plan/offsets_csv.h"
@@ -21,21 +20,30 @@
 namespace py = pybind11;
 
 namespace mallocgame::python {
+
+struct OffsetResultHandle : OffsetResult {
+  double seconds = 0;
+};
+
+template <>
+inline constexpr auto kPickled<OffsetResultHandle> = std::tuple(
+    &OffsetResultHandle::status, &OffsetResultHandle::offsets, &OffsetResultHandle::height,
+    &OffsetResultHandle::bound, &OffsetResultHandle::nodes, &OffsetResultHandle::seconds);
+template <>
+inline constexpr auto kPickled<OffsetVerdict> =
+    std::tuple(&OffsetVerdict::rule, &OffsetVerdict::message, &OffsetVerdict::first,
+               &OffsetVerdict::second, &OffsetVerdict::begin, &OffsetVerdict::end,
+               &OffsetVerdict::low, &OffsetVerdict::high, &OffsetVerdict::height);
+
 namespace {
 
 using Integers = py::array_t<int64_t, py::array::c_style>;
 
 constexpr int64_t kMostCapacity = int64_t{1} << 44;
 
-struct OffsetResultHandle {
-  OffsetResult result;
-  double seconds = 0;
-};
-
 // The number of rows of an array that has to have so many columns.
 py::ssize_t RowsOf(const Integers& array, py::ssize_t columns, const char* what) {
-  if (array.ndim() != 2 || array.shape(1) != columns)
-    Raise(absl::InvalidArgumentError(std::string(what)));
+  if (array.ndim() != 2 || array.shape(1) != columns) RaiseInvalid(what);
   return array.shape(0);
 }
 
@@ -50,14 +58,11 @@ std::vector<OffsetInterval> IntervalsOf(const Integers& array) {
 
 void CheckCount(const char* what, size_t found, size_t allowed) {
   if (found == allowed) return;
-  Raise(absl::InvalidArgumentError(std::string(what) + ": found " + std::to_string(found) +
-                                   ", allowed: " + std::to_string(allowed) +
-                                   ", one for each interval"));
+  RaiseInvalid(what, ": found ", found, ", allowed: ", allowed, ", one for each interval");
 }
 
 std::vector<int64_t> VectorOf(const Integers& array, const char* what, size_t count) {
-  if (array.ndim() != 1)
-    Raise(absl::InvalidArgumentError(std::string(what) + ": allowed: one dimension"));
+  if (array.ndim() != 1) RaiseInvalid(what, ": allowed: one dimension");
   CheckCount(what, static_cast<size_t>(array.size()), count);
   return {array.data(), array.data() + array.size()};
 }
@@ -91,9 +96,8 @@ OffsetTable MakeTable(const Integers& array, std::optional<std::vector<std::stri
     const auto rows = gaps->unchecked<2>();
     for (py::ssize_t i = 0; i < count; ++i) {
       if (rows(i, 0) < 0 || rows(i, 0) >= static_cast<int64_t>(intervals.size())) {
-        Raise(absl::InvalidArgumentError("gaps: found interval " + std::to_string(rows(i, 0)) +
-                                         ", allowed: 0 and above, below " +
-                                         std::to_string(intervals.size())));
+        RaiseInvalid("gaps: found interval ", rows(i, 0), ", allowed: 0 and above, below ",
+                     intervals.size());
       }
       intervals[static_cast<size_t>(rows(i, 0))].gaps.push_back(
           {rows(i, 1), rows(i, 2), rows(i, 3), rows(i, 4)});
@@ -120,8 +124,8 @@ OffsetProblem ProblemOf(const py::object& intervals, std::optional<int64_t> capa
   const Integers array = Integers::ensure(intervals);
   if (!array) {
     PyErr_Clear();
-    Raise(absl::InvalidArgumentError("intervals: found " + py::repr(intervals).cast<std::string>() +
-                                     ", allowed: an OffsetTable, or int64 of shape (n, 3)"));
+    RaiseInvalid("intervals: found ", py::repr(intervals).cast<std::string>(),
+                 ", allowed: an OffsetTable, or int64 of shape (n, 3)");
   }
   return ProblemOf(array, capacity, alignment);
 }
@@ -129,28 +133,18 @@ OffsetProblem ProblemOf(const py::object& intervals, std::optional<int64_t> capa
 OffsetResultHandle RunSearch(const py::object& intervals, std::optional<int64_t> capacity,
                              int64_t alignment, double seconds, int64_t nodes) {
   if (!(seconds >= 0) || nodes < 0) {
-    Raise(absl::InvalidArgumentError("solve_offsets: seconds and nodes must be >= 0, found " +
-                                     std::to_string(seconds) + " and " + std::to_string(nodes)));
+    RaiseInvalid("solve_offsets: seconds and nodes must be >= 0, found ", std::to_string(seconds),
+                 " and ", nodes);
   }
   const OffsetProblem problem = ProblemOf(intervals, capacity, alignment);
-  std::atomic<bool> cancel = false;
-  const OffsetLimits limits = {seconds, nodes, &cancel};
-  const auto begin = std::chrono::steady_clock::now();
-  auto solved = std::async(std::launch::async, [&] {
-    auto result = capacity ? SolveOffsets(problem, limits) : MinimizeHeight(problem, limits);
-    return std::pair(
-        std::move(result),
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  return Interruptibly([&](const std::atomic<bool>* cancel) -> absl::StatusOr<OffsetResultHandle> {
+    const OffsetLimits limits = {seconds, nodes, cancel};
+    const auto begin = std::chrono::steady_clock::now();
+    MG_ASSIGN_OR_RETURN(OffsetResult result,
+                        capacity ? SolveOffsets(problem, limits) : MinimizeHeight(problem, limits));
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    return OffsetResultHandle{std::move(result), elapsed.count()};
   });
-  while (!WithoutGil([&] {
-    return solved.wait_for(std::chrono::milliseconds(50)) == std::future_status::ready;
-  })) {
-    if (PyErr_CheckSignals() == 0) continue;
-    cancel = true;
-    throw py::error_already_set();  // the future waits for the thread
-  }
-  auto [result, elapsed] = solved.get();
-  return {ValueOrRaise(std::move(result)), elapsed};
 }
 
 OffsetVerdict Check(const py::object& intervals, const Integers& offsets,
@@ -163,32 +157,22 @@ OffsetVerdict Check(const py::object& intervals, const Integers& offsets,
 // A NumPy array of a number of each interval.
 template <class Number>
 py::array_t<int64_t> ArrayOf(const OffsetTable& table, Number number) {
-  std::vector<int64_t> numbers;
-  for (const OffsetInterval& interval : table.intervals) numbers.push_back(number(interval));
-  return ToArray(numbers);
-}
-
-py::array_t<int64_t> RowsArray(const std::vector<std::vector<int64_t>>& rows, size_t columns) {
-  py::array_t<int64_t> array(
-      {static_cast<py::ssize_t>(rows.size()), static_cast<py::ssize_t>(columns)});
-  int64_t* to = array.mutable_data();
-  for (const std::vector<int64_t>& row : rows) to = std::copy(row.begin(), row.end(), to);
-  return array;
+  return ToRows<int64_t>(table.intervals, number);
 }
 
 py::array_t<int64_t> IntervalArray(const OffsetTable& table) {
-  std::vector<std::vector<int64_t>> rows;
-  for (const OffsetInterval& i : table.intervals) rows.push_back({i.begin, i.end, i.size});
-  return RowsArray(rows, 3);
+  std::vector<int64_t> rows;
+  for (const OffsetInterval& i : table.intervals) rows.insert(rows.end(), {i.begin, i.end, i.size});
+  return ToMatrix<int64_t>(rows, 3);
 }
 
 py::array_t<int64_t> GapArray(const OffsetTable& table) {
-  std::vector<std::vector<int64_t>> rows;
+  std::vector<int64_t> rows;
   for (size_t i = 0; i < table.intervals.size(); ++i) {
     for (const OffsetGap& gap : table.intervals[i].gaps)
-      rows.push_back({static_cast<int64_t>(i), gap.begin, gap.end, gap.low, gap.high});
+      rows.insert(rows.end(), {static_cast<int64_t>(i), gap.begin, gap.end, gap.low, gap.high});
   }
-  return RowsArray(rows, 5);
+  return ToMatrix<int64_t>(rows, 5);
 }
 
 py::bytes ToCsv(const OffsetTable& table, const std::optional<Integers>& offsets) {
@@ -211,41 +195,6 @@ OffsetTable TableOf(const py::tuple& saved) {
   OffsetTable table = ValueOrRaise(OffsetsFromCsv(saved[0].cast<std::string>()));
   table.lines = saved[1].cast<std::vector<size_t>>();
   return table;
-}
-
-py::tuple PickledVerdict(const OffsetVerdict& v) {
-  return py::make_tuple(static_cast<int>(v.rule), py::bytes(v.message), v.first, v.second, v.begin,
-                        v.end, v.low, v.high, v.height);
-}
-
-OffsetVerdict VerdictOf(const py::tuple& saved) {
-  OffsetVerdict v;
-  v.rule = static_cast<OffsetRule>(saved[0].cast<int>());
-  v.message = saved[1].cast<std::string>();
-  v.first = saved[2].cast<size_t>();
-  v.second = saved[3].cast<size_t>();
-  v.begin = saved[4].cast<int64_t>();
-  v.end = saved[5].cast<int64_t>();
-  v.low = saved[6].cast<int64_t>();
-  v.high = saved[7].cast<int64_t>();
-  v.height = saved[8].cast<int64_t>();
-  return v;
-}
-
-py::tuple PickledResult(const OffsetResultHandle& r) {
-  return py::make_tuple(static_cast<int>(r.result.status), r.result.offsets, r.result.height,
-                        r.result.bound, r.result.nodes, r.seconds);
-}
-
-OffsetResultHandle ResultOf(const py::tuple& saved) {
-  OffsetResultHandle r;
-  r.result.status = static_cast<OffsetStatus>(saved[0].cast<int>());
-  r.result.offsets = saved[1].cast<std::vector<int64_t>>();
-  r.result.height = saved[2].cast<int64_t>();
-  r.result.bound = saved[3].cast<int64_t>();
-  r.result.nodes = saved[4].cast<int64_t>();
-  r.seconds = saved[5].cast<double>();
-  return r;
 }
 
 void BindTable(py::module_& module) {
@@ -310,7 +259,7 @@ void BindVerdict(py::module_& module) {
                                 : "<mallocgame.offsets.OffsetVerdict " +
                                       std::string(OffsetRuleName(v.rule)) + ": " + v.message + ">");
            })
-      .def(py::pickle(&PickledVerdict, &VerdictOf))
+      .def(Pickled<OffsetVerdict>())
       .def_property_readonly(
           "rule", [](const OffsetVerdict& v) { return std::string(OffsetRuleName(v.rule)); },
           "'none', 'given', 'bounds', 'alignment' or 'overlap'.")
@@ -357,24 +306,17 @@ void BindOffsets(py::module_& module) {
                                  "Offsets of intervals, and what is known about them.")
       .def_property_readonly(
           "status",
-          [](const OffsetResultHandle& r) {
-            return std::string(OffsetStatusName(r.result.status));
-          },
+          [](const OffsetResultHandle& r) { return std::string(OffsetStatusName(r.status)); },
           "'feasible', 'infeasible' (proven) or 'stopped'.")
       .def_property_readonly(
-          "offsets", [](const OffsetResultHandle& r) { return ToArray(r.result.offsets); },
+          "offsets", [](const OffsetResultHandle& r) { return ToArray(r.offsets); },
           "int64 array, one an interval; above the capacity unless feasible.")
-      .def_property_readonly(
-          "height", [](const OffsetResultHandle& r) { return r.result.height; },
-          "The bytes that the offsets need.")
-      .def_property_readonly(
-          "bound", [](const OffsetResultHandle& r) { return r.result.bound; },
-          "No offsets need fewer bytes than this; if it is `height`, that is the least.")
-      .def_property_readonly(
-          "nodes", [](const OffsetResultHandle& r) { return r.result.nodes; },
-          "The number of nodes of the search.")
+      .def_readonly("height", &OffsetResultHandle::height, "The bytes that the offsets need.")
+      .def_readonly("bound", &OffsetResultHandle::bound,
+                    "No offsets need fewer bytes than this; if it is `height`, that is the least.")
+      .def_readonly("nodes", &OffsetResultHandle::nodes, "The number of nodes of the search.")
       .def_readonly("seconds", &OffsetResultHandle::seconds, "The wall time that it took.")
-      .def(py::pickle(&PickledResult, &ResultOf));
+      .def(Pickled<OffsetResultHandle>());
   BindTable(module);
   BindVerdict(module);
   BindFunctions(module);

@@ -1,7 +1,7 @@
 // The placement problem: maps of levels and what they cost, and the searches that need no network.
 #include <pybind11/stl.h>
 
-#include <chrono>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/interruptibly.h"
 #include "bindings/pybind/pickling.h"
 #include "bindings/pybind/placement_handle.h"
 #include "bindings/pybind/status.h"
@@ -53,6 +54,15 @@ struct handle_type_name<mallocgame::python::FoundMapTuple> {
 }  // namespace pybind11::detail
 
 namespace mallocgame::python {
+
+template <>
+inline constexpr auto kPickled<MemoryLevel> =
+    std::tuple(&MemoryLevel::name, &MemoryLevel::capacity_bytes, &MemoryLevel::bytes_per_second);
+template <>
+inline constexpr auto kPickled<Hierarchy> =
+    std::tuple(&Hierarchy::name, &Hierarchy::levels, &Hierarchy::flops_per_second,
+               &Hierarchy::engines, &Hierarchy::staging_bytes);
+
 namespace {
 
 // name, capacity_bytes, bytes_per_second
@@ -95,14 +105,12 @@ absl::Span<const uint8_t> LevelsOf(const PlacementHandle& placement, const py::a
   const auto nodes = static_cast<py::ssize_t>(placement.nodes());
   const py::ssize_t first = several ? 1 : 0;
   if (!py::isinstance<Maps>(maps)) {
-    Raise(absl::InvalidArgumentError(std::string(name) + ": found an array of dtype " +
-                                     py::str(maps.dtype()).cast<std::string>() +
-                                     " or not in C order, allowed: uint8 in C order"));
+    RaiseInvalid(name, ": found an array of dtype ", py::str(maps.dtype()).cast<std::string>(),
+                 " or not in C order, allowed: uint8 in C order");
   }
   if (maps.ndim() != first + 2 || maps.shape(first) != nodes || maps.shape(first + 1) != 2) {
-    Raise(absl::InvalidArgumentError(
-        std::string(name) + ": found shape " + py::str(maps.attr("shape")).cast<std::string>() +
-        ", allowed: (" + (several ? "count, " : "") + std::to_string(nodes) + ", 2)"));
+    RaiseInvalid(name, ": found shape ", py::str(maps.attr("shape")).cast<std::string>(),
+                 ", allowed: (", several ? "count, " : "", nodes, ", 2)");
   }
   return {static_cast<const uint8_t*>(maps.data()), static_cast<size_t>(maps.size())};
 }
@@ -144,18 +152,10 @@ PlacementSearchResult Search(const PlacementHandle& placement, const std::string
   options.evaluations = evaluations;
   options.seed = seed;
   options.threads = ThreadsOr(threads);
-  auto looked = std::chrono::steady_clock::now();
-  bool interrupted = false;
-  options.progress = [&](int64_t) {
-    if (std::chrono::steady_clock::now() - looked < std::chrono::milliseconds(50)) return true;
-    const py::gil_scoped_acquire acquire;
-    interrupted = PyErr_CheckSignals() != 0;
-    looked = std::chrono::steady_clock::now();
-    return !interrupted;
-  };
-  auto found = WithoutGil([&] { return SearchPlacement(*placement.problem, name, options); });
-  if (interrupted) throw py::error_already_set();
-  return ValueOrRaise(std::move(found));
+  return Interruptibly([&](const std::atomic<bool>* cancel) {
+    options.progress = [cancel](int64_t) { return !*cancel; };
+    return SearchPlacement(*placement.problem, name, options);
+  });
 }
 
 py::array_t<int32_t> EdgeIndex(const PlacementHandle& placement) {
@@ -167,35 +167,30 @@ py::array_t<int32_t> EdgeIndex(const PlacementHandle& placement) {
 }
 
 py::array_t<float> NodeFeaturesOf(const PlacementHandle& placement) {
-  py::array_t<float> rows({static_cast<py::ssize_t>(placement.nodes()),
-                           static_cast<py::ssize_t>(placement.problem->graph().columns.size())});
-  std::copy(placement.problem->graph().features.begin(), placement.problem->graph().features.end(),
-            rows.mutable_data());
-  return rows;
+  const PlacementGraph& graph = placement.problem->graph();
+  return ToMatrix<float>(graph.features, static_cast<py::ssize_t>(graph.columns.size()));
 }
 
 py::array_t<int64_t> TensorBytes(const PlacementHandle& placement) {
-  py::array_t<int64_t> bytes({static_cast<py::ssize_t>(placement.nodes()), py::ssize_t{2}});
-  int64_t* out = bytes.mutable_data();
+  std::vector<int64_t> bytes;
   for (const PlacementNode& node : placement.problem->graph().nodes) {
-    for (const PlacedTensor& tensor : node.tensors) *out++ = tensor.size_bytes;
+    for (const PlacedTensor& tensor : node.tensors) bytes.push_back(tensor.size_bytes);
   }
-  return bytes;
+  return ToMatrix<int64_t>(bytes, 2);
 }
 
 typing::Dict<py::str, py::object> CostsOf(const PlacementHandle& placement) {
   using py::literals::operator""_a;
   const PlacementCosts costs = ValueOrRaise(placement.problem->Costs());
-  const auto nodes = static_cast<py::ssize_t>(placement.nodes()),
-             terms = static_cast<py::ssize_t>(costs.term_node.size());
+  const auto nodes = static_cast<py::ssize_t>(placement.nodes());
   py::array_t<int32_t> alive({nodes, py::ssize_t{2}, py::ssize_t{2}});
   int32_t* out = alive.mutable_data();
   for (const PlacementNode& node : placement.problem->graph().nodes) {
     *out++ = 0, *out++ = static_cast<int32_t>(nodes);
     *out++ = node.tensors[1].begin, *out++ = node.tensors[1].end;
   }
-  py::array_t<int64_t> term_ps({terms, static_cast<py::ssize_t>(costs.capacity_bytes.size())});
-  std::copy(costs.term_ps.begin(), costs.term_ps.end(), term_ps.mutable_data());
+  const auto term_ps =
+      ToMatrix<int64_t>(costs.term_ps, static_cast<py::ssize_t>(costs.capacity_bytes.size()));
   return py::dict("capacity_bytes"_a = ToArray(costs.capacity_bytes), "alive"_a = alive,
                   "engines"_a = costs.engines, "staging_ps"_a = costs.staging_ps,
                   "staged_term"_a = ToArray(costs.staged_term), "trips"_a = ToArray(costs.trips),
@@ -231,16 +226,7 @@ void BindPlacement(py::module_& module) {
                     "The buffer of an engine for weights that are fetched ahead.")
       .def_property_readonly("levels", &LevelRows,
                              "The levels as [(name, capacity_bytes, bytes_per_second)].")
-      .def(py::pickle(
-          [](const Hierarchy& h) {
-            return py::make_tuple(h.name, LevelRows(h), h.flops_per_second, h.engines,
-                                  h.staging_bytes);
-          },
-          [](const py::tuple& saved) {
-            return MakeHierarchy(saved[0].cast<std::string>(),
-                                 saved[1].cast<std::vector<LevelRow>>(), saved[2].cast<int64_t>(),
-                                 saved[3].cast<int64_t>(), saved[4].cast<int64_t>());
-          }));
+      .def(Pickled<Hierarchy>());
 
   ShareCopies(py::class_<PlacementHandle>(
                   module, "Placement",
@@ -263,8 +249,7 @@ void BindPlacement(py::module_& module) {
              uint64_t seed) -> OutcomeTuple {
             const absl::Span<const uint8_t> levels = LevelsOf(p, map, false, "map");
             if (!(noise >= 0 && noise <= PlacementProblem::kMostNoise)) {
-              Raise(absl::InvalidArgumentError("noise: found " + std::to_string(noise) +
-                                               ", allowed: 0 to 0.2"));
+              RaiseInvalid("noise: found ", std::to_string(noise), ", allowed: 0 to 0.2");
             }
             Rng rng(seed);
             const PlacementOutcome found = p.problem->Measured(
@@ -273,8 +258,7 @@ void BindPlacement(py::module_& module) {
           },
           py::arg("map"), py::arg("noise") = 0.0, py::arg("seed") = 0,
           "The PlacementOutcome of a map.\n\nnoise: the relative standard deviation of the "
-          "latency, "
-          "as if it were measured on a chip; the same seed spreads it the same.")
+          "latency, as if it were measured on a chip; the same seed spreads it the same.")
       .def(
           "evaluate_many",
           [](const PlacementHandle& p, const py::array& maps, int threads) {
@@ -297,16 +281,16 @@ void BindPlacement(py::module_& module) {
           py::arg("map"),
           "Returns the actions of a map on a game.\n\nInvalidInputError: the problem is on a "
           "hierarchy.")
-      .def("costs", &CostsOf,
-           "A dict of the arrays from which the latency of a map that fits follows: the sum over "
-           "nodes of trips * max(compute_ps, fixed_ps + the sum of its terms at the level of their "
-           "tensor). capacity_bytes int64 [levels]; alive int32 [num_nodes, 2, 2]: the nodes "
-           "[begin, end) over which each tensor takes its bytes, activations `engines` times in "
-           "all levels but the first; staging_ps, and staged_term int32 [num_nodes]: how long the "
-           "last level may work ahead, and the term that this helps, -1 for none; trips, "
-           "compute_ps, fixed_ps int64 "
-           "[num_nodes]; term_node, term_tensor int32 [terms], where a tensor is an index into the "
-           "flat map; term_ps int64 [terms, levels]. InvalidInputError on a game.")
+      .def(
+          "costs", &CostsOf,
+          "A dict of the arrays from which the latency of a map that fits follows: the sum over "
+          "nodes of trips * max(compute_ps, fixed_ps + the sum of its terms at the level of their "
+          "tensor). capacity_bytes int64 [levels]; alive int32 [num_nodes, 2, 2]: the nodes "
+          "[begin, end) over which each tensor takes its bytes, activations `engines` times in all "
+          "levels but the first; staging_ps, and staged_term int32 [num_nodes]: how long the last "
+          "level may work ahead, and the term that this helps, -1 for none; trips, compute_ps, "
+          "fixed_ps int64 [num_nodes]; term_node, term_tensor int32 [terms], where a tensor is an "
+          "index into the flat map; term_ps int64 [terms, levels]. InvalidInputError on a game.")
       .def(
           "search",
           [](const PlacementHandle& p, const std::string& name, int64_t evaluations, uint64_t seed,
@@ -318,22 +302,16 @@ void BindPlacement(py::module_& module) {
           py::arg("name"), py::arg("evaluations") = 4000, py::arg("seed") = 0,
           py::arg("threads") = 0,
           "Returns the fastest map that the search finds.\n\nname: one of placement_searches().")
-      .def_property_readonly(
-          "program",
-          [](const PlacementHandle& p) {
-            return std::const_pointer_cast<ProgramHandle>(p.program);
-          },
-          "The program whose tensors are placed.")
+      .def_readonly("program", &PlacementHandle::program, "The program whose tensors are placed.")
       .def_property_readonly(
           "game",
           [](const PlacementHandle& p) {
-            return p.game == nullptr ? std::nullopt
-                                     : std::optional(std::const_pointer_cast<GameHandle>(p.game));
+            return p.game == nullptr ? std::nullopt : std::optional(p.game);
           },
           "The Game that maps are played in; None on a hierarchy.")
-      .def_property_readonly("num_nodes", &PlacementHandle::nodes,
-                             "The number of instructions whose tensors are placed, or on a "
-                             "priority game of segments.")
+      .def_property_readonly(
+          "num_nodes", &PlacementHandle::nodes,
+          "The number of instructions whose tensors are placed, or on a priority game of segments.")
       .def_property_readonly(
           "level_names", [](const PlacementHandle& p) { return p.problem->level_names(); },
           "The names of the levels, the fastest first.")
@@ -347,9 +325,8 @@ void BindPlacement(py::module_& module) {
       .def_property_readonly(
           "node_ticks",
           [](const PlacementHandle& p) {
-            std::vector<int32_t> ticks;
-            for (const PlacementNode& node : p.problem->graph().nodes) ticks.push_back(node.tick);
-            return ToArray(ticks);
+            return ToRows<int32_t>(p.problem->graph().nodes,
+                                   [](const PlacementNode& node) { return node.tick; });
           },
           "An int32 array: the tick of each node's instruction, or of its run's first access.")
       .def_property_readonly(
@@ -367,22 +344,16 @@ void BindPlacement(py::module_& module) {
           "The columns of node_features, as [(name, meaning)].")
       .def_property_readonly("node_features", &NodeFeaturesOf,
                              "A float32 array [num_nodes, columns]; `features` names the columns.")
-      .def_property_readonly(
-          "edge_index", &EdgeIndex,
-          "An int32 array [2, edges]: a node, and one that reads its activations. On a priority "
-          "game "
-          "a "
-          "run, and one that is a part of it, that follows from it or that it competes with "
-          "(placement_graph.h).")
+      .def_property_readonly("edge_index", &EdgeIndex,
+                             "An int32 array [2, edges]: a node, and one that reads its "
+                             "activations. On a priority game a run, and one that is a part of it, "
+                             "that follows from it or that it competes with (placement_graph.h).")
       .def_property_readonly("tensor_bytes", &TensorBytes,
                              "An int64 array [num_nodes, 2]: the bytes of weights and activations.")
       .def(py::pickle(
           [](const PlacementHandle& p) -> py::tuple {
-            if (p.game != nullptr) {
-              return py::make_tuple(std::const_pointer_cast<GameHandle>(p.game),
-                                    p.problem->baseline_ps(), p.plan);
-            }
-            return py::make_tuple(std::const_pointer_cast<ProgramHandle>(p.program), *p.hierarchy);
+            if (p.game != nullptr) return py::make_tuple(p.game, p.problem->baseline_ps(), p.plan);
+            return py::make_tuple(p.program, *p.hierarchy);
           },
           [](const py::tuple& saved) {
             if (py::isinstance<GameHandle>(saved[0])) {

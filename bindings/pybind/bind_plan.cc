@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/pickled_report.h"
+#include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/plan/validate.h"
@@ -15,6 +17,9 @@
 namespace py = pybind11;
 
 namespace mallocgame::python {
+
+template <>
+inline constexpr auto kPickled<Verdict> = std::tuple(&Verdict::rule, &Verdict::message);
 
 struct ResidenceRow {
   int64_t offset;
@@ -36,26 +41,26 @@ struct TickRow {
 namespace {
 
 py::array_t<ResidenceRow> ResidenceArray(const Plan& plan) {
-  std::vector<ResidenceRow> rows;
-  for (const Residence& r : plan.residences)
-    rows.push_back({r.offset, r.buffer.value, r.begin, r.end});
-  return ToArray(rows);
+  return ToRows<ResidenceRow>(plan.residences, [](const Residence& r) -> ResidenceRow {
+    return {r.offset, r.buffer.value, r.begin, r.end};
+  });
 }
 
 py::array_t<CopyRow> CopyArray(const Plan& plan) {
-  std::vector<CopyRow> rows;
-  for (const Copy& c : plan.copies) {
-    rows.push_back({c.part_begin, c.part_end, c.residence.value, c.begin, c.end, c.replaces,
-                    static_cast<uint8_t>(c.kind), c.preload});
-  }
-  return ToArray(rows);
+  return ToRows<CopyRow>(plan.copies, [](const Copy& c) -> CopyRow {
+    return {c.part_begin,
+            c.part_end,
+            c.residence.value,
+            c.begin,
+            c.end,
+            c.replaces,
+            static_cast<uint8_t>(c.kind),
+            c.preload};
+  });
 }
 
 py::array_t<int32_t> ServedByArray(const Plan& plan) {
-  std::vector<int32_t> rows;
-  rows.reserve(plan.served_by.size());
-  for (const ResidenceId id : plan.served_by) rows.push_back(id.value);
-  return ToArray(rows);
+  return ToRows<int32_t>(plan.served_by, [](ResidenceId id) { return id.value; });
 }
 
 // The plan that these arrays were made of.
@@ -76,27 +81,10 @@ Plan PlanOf(const std::string& fingerprint, const std::string& hardware,
   return plan;
 }
 
-py::tuple PickledReport(const Report& r) {
-  return py::make_tuple(r.latency_ps, r.latency_cold_ps, r.compute_ps, r.stall_ps, r.all_main_ps,
-                        r.prefetched_bytes, r.written_back_bytes, r.preloaded_bytes,
-                        r.peak_fast_bytes, r.exact_ps, r.predicted_ps, r.unpriced_ps, r.kernel_ps,
-                        r.modelled_ps, r.stall_at_ps, r.fast_bytes_at);
-}
-
-Report ReportOf(const py::tuple& saved) {
-  size_t next = 0;
-  const auto number = [&] { return saved[next++].cast<int64_t>(); };
-  const auto numbers = [&] { return saved[next++].cast<std::vector<int64_t>>(); };
-  // The parts of a braced list are worked out in their order.
-  return {number(), number(), number(), number(), number(), number(), number(),  number(),
-          number(), number(), number(), number(), number(), number(), numbers(), numbers()};
-}
-
 Report SimulatePlan(const ProgramHandle& program, const Plan& plan,
                     const std::optional<Hardware>& own_hardware, const std::string& prices) {
   if (prices != "compiler" && prices != "calibrated") {
-    Raise(absl::InvalidArgumentError("prices: found '" + prices +
-                                     "', allowed: 'compiler', 'calibrated'"));
+    RaiseInvalid("prices: found '", prices, "', allowed: 'compiler', 'calibrated'");
   }
   const Hardware hardware = HardwareOr(program, own_hardware);
   const bool calibrates =
@@ -117,25 +105,21 @@ py::array_t<TickRow> TimelineOf(const ProgramHandle& program, const Plan& plan,
   const Hardware hardware = HardwareOr(program, own_hardware);
   const std::vector<TickTime> times =
       ValueOrRaise(WithoutGil([&]() -> absl::StatusOr<std::vector<TickTime>> {
-        if (absl::Status status = ValidateHardware(hardware); !status.ok()) return status;
+        MG_RETURN_IF_ERROR(ValidateHardware(hardware));
         return Timeline(CostModel(program.file.program, hardware), plan);
       }));
-  std::vector<TickRow> rows;
-  rows.reserve(times.size());
-  for (const TickTime& t : times) {
-    rows.push_back({t.compute_ps, t.stall_ps, t.idle_ps, t.copied_ps, t.main_bytes,
-                    static_cast<uint8_t>(t.source)});
-  }
-  return ToArray(rows);
+  return ToRows<TickRow>(times, [](const TickTime& t) -> TickRow {
+    return {t.compute_ps, t.stall_ps,   t.idle_ps,
+            t.copied_ps,  t.main_bytes, static_cast<uint8_t>(t.source)};
+  });
 }
 
 // The names of buffers are looked up by the plan's indices, so it must be a plan of this program.
 const Program& ProgramOf(const Plan& plan, const ProgramHandle& handle) {
   const Program& program = handle.program();
   if (plan.program_fingerprint != program.fingerprint()) {
-    Raise(absl::InvalidArgumentError("plan of program " + plan.program_fingerprint +
-                                     ", but the program given is " + program.name() + " (" +
-                                     program.fingerprint() + ")"));
+    RaiseInvalid("plan of program ", plan.program_fingerprint, ", but the program given is ",
+                 program.name(), " (", program.fingerprint(), ")");
   }
   return program;
 }
@@ -151,8 +135,7 @@ Plan RebasedOn(const Plan& plan, const ProgramHandle& program) {
 
 void BindReport(py::module_& module) {
   py::class_<Report>(module, "Report",
-                     "What a plan costs, in picoseconds of one run of the program, loops "
-                     "included.")
+                     "What a plan costs, in picoseconds of one run of the program, loops included.")
       .def_readonly("latency_ps", &Report::latency_ps,
                     "compute_ps + stall_ps; preloads are done before the start.")
       .def_readonly("latency_cold_ps", &Report::latency_cold_ps,
@@ -189,7 +172,7 @@ void BindReport(py::module_& module) {
           "An int64 array: for each tick the bytes resident.")
       .def(
           "__eq__", [](const Report& a, const Report& b) { return a == b; }, py::is_operator())
-      .def(py::pickle(&PickledReport, &ReportOf))
+      .def(Pickled<Report>())
       .def("__repr__", [](const Report& r) {
         return "<mallocgame.Report latency_ps=" + std::to_string(r.latency_ps) +
                " stall_ps=" + std::to_string(r.stall_ps) +
@@ -209,13 +192,7 @@ void BindVerdict(py::module_& module) {
           "message", [](const Verdict& v) { return Text(v.message); },
           "What is broken, at which tick; empty if the plan is valid.")
       .def("__bool__", &Verdict::ok, "The same as `ok`.")
-      .def(py::pickle(
-          [](const Verdict& v) {
-            return py::make_tuple(static_cast<int>(v.rule), py::bytes(v.message));
-          },
-          [](const py::tuple& saved) {
-            return Verdict{static_cast<Rule>(saved[0].cast<int>()), saved[1].cast<std::string>()};
-          }))
+      .def(Pickled<Verdict>())
       .def("__repr__", [](const Verdict& v) {
         return Text(v.ok() ? std::string("<mallocgame.Verdict ok>")
                            : "<mallocgame.Verdict " + std::string(RuleName(v.rule)) + ": " +
@@ -256,10 +233,9 @@ void BindPlan(py::module_& module, py::class_<Plan>& plan_class) {
           "i8 (bytes), residence, begin, end, replaces i4, kind u1 (PREFETCH or EVICTION), preload "
           "bool. replaces is the tick of the plain copy that the prefetch takes the place of, or "
           "-1.")
-      .def_property_readonly(
-          "served_by", &ServedByArray,
-          "An int32 array: for each access the index of the residence that serves "
-          "it, -1 for main memory.")
+      .def_property_readonly("served_by", &ServedByArray,
+                             "An int32 array: for each access the index of the residence that "
+                             "serves it, -1 for main memory.")
       .def(
           "to_json",
           [](const Plan& plan, const ProgramHandle& program) {
@@ -356,12 +332,11 @@ void BindPlan(py::module_& module, py::class_<Plan>& plan_class) {
       },
       py::arg("program"), py::arg("plan"), py::arg("hardware") = py::none(),
       "The Verdict whether the hardware (the program's own if None) can carry out this plan.");
-  module.def(
-      "simulate", &SimulatePlan, py::arg("program"), py::arg("plan"),
-      py::arg("hardware") = py::none(), py::arg("prices") = "compiler",
-      "The Report of the plan at the program's own prices ('compiler') or at calibrated ones "
-      "('calibrated'; calibrated() makes a program that keeps them). InvalidInputError if "
-      "the plan is not one of this program, or that can't have calibrated prices.");
+  module.def("simulate", &SimulatePlan, py::arg("program"), py::arg("plan"),
+             py::arg("hardware") = py::none(), py::arg("prices") = "compiler",
+             "The Report of the plan at the program's own prices ('compiler') or at calibrated "
+             "ones ('calibrated'; calibrated() makes a program that keeps them). InvalidInputError "
+             "if the plan is not one of this program, or that can't have calibrated prices.");
   module.def("timeline", &TimelineOf, py::arg("program"), py::arg("plan"),
              py::arg("hardware") = py::none(),
              "Where the plan's time goes: a structured array, one row for each tick, all its trips "

@@ -18,6 +18,10 @@ namespace py = pybind11;
 
 namespace mallocgame::python {
 
+template <>
+inline constexpr auto kPickled<PriceLaw> = std::tuple(
+    &PriceLaw::main_share, &PriceLaw::copy_latency_ps, &PriceLaw::speed, &PriceLaw::kernel);
+
 struct InstructionRow {
   uint8_t kind;
   bool plain_copy, results_in_main;
@@ -61,27 +65,22 @@ py::array_t<InstructionRow> InstructionArray(const ProgramHandle& handle) {
 }
 
 py::array_t<BufferRow> BufferArray(const ProgramHandle& handle) {
-  std::vector<BufferRow> rows;
-  for (const Buffer& b : handle.program().buffers()) {
-    rows.push_back({b.size_bytes, static_cast<uint8_t>(b.origin), b.is_output, b.eligible});
-  }
-  return ToArray(rows);
+  return ToRows<BufferRow>(handle.program().buffers(), [](const Buffer& b) -> BufferRow {
+    return {b.size_bytes, static_cast<uint8_t>(b.origin), b.is_output, b.eligible};
+  });
 }
 
 py::array_t<AccessRow> AccessArray(const ProgramHandle& handle) {
-  std::vector<AccessRow> rows;
-  for (const Access& a : handle.program().accesses()) {
-    rows.push_back({a.tick, a.buffer.value, static_cast<uint8_t>(a.kind), a.writes_in_loop,
-                    a.held_until, static_cast<uint8_t>(a.pin)});
-  }
-  return ToArray(rows);
+  return ToRows<AccessRow>(handle.program().accesses(), [](const Access& a) -> AccessRow {
+    return {a.tick,           a.buffer.value, static_cast<uint8_t>(a.kind),
+            a.writes_in_loop, a.held_until,   static_cast<uint8_t>(a.pin)};
+  });
 }
 
 py::array_t<LoopRow> LoopArray(const ProgramHandle& handle) {
-  std::vector<LoopRow> rows;
-  for (const Loop& l : handle.program().loops())
-    rows.push_back({l.entry, l.exit, l.trips, l.trips_known});
-  return ToArray(rows);
+  return ToRows<LoopRow>(handle.program().loops(), [](const Loop& l) -> LoopRow {
+    return {l.entry, l.exit, l.trips, l.trips_known};
+  });
 }
 
 // A list of the texts that `member` of each item holds.
@@ -149,9 +148,9 @@ void BindHardware(py::module_& module) {
                     "The most entry parameters that may be in fast memory before the start.")
       .def_readonly("fast_memory_space", &Hardware::fast_memory_space,
                     "The n of the mark S(n) that fast memory has in layouts.")
-      .def_readonly("copy_latency_ps", &Hardware::copy_latency_ps,
-                    "What a copy takes beside the transfer of its bytes; 0 but for calibrated "
-                    "hardware.")
+      .def_readonly(
+          "copy_latency_ps", &Hardware::copy_latency_ps,
+          "What a copy takes beside the transfer of its bytes; 0 but for calibrated hardware.")
       .def("copy_ps", &Hardware::CopyPs, py::arg("bytes"),
            "The picoseconds that a copy holds the main-memory channel.")
       .def("transfer_ps", &Hardware::TransferPs, py::arg("bytes"),
@@ -202,8 +201,7 @@ std::shared_ptr<ProgramHandle> ProgramAtBothPrices(const ProgramHandle& handle, 
 
 std::shared_ptr<ProgramHandle> CautiousProgram(const ProgramHandle& handle, double caution) {
   if (!(caution >= 0 && caution <= 100))
-    Raise(absl::InvalidArgumentError(
-        absl::StrCat("caution: found ", caution, ", allowed: a number from 0 to 100")));
+    RaiseInvalid("caution: found ", caution, ", allowed: a number from 0 to 100");
   ProgramFile file = handle.file;
   file.program = Program::WithCaution(*handle.file.program, caution);
   return std::make_shared<ProgramHandle>(ProgramHandle{std::move(file)});
@@ -268,14 +266,7 @@ void BindPriceLaw(py::module_& module) {
                     "The share of the chip's flops that a kernel without a price reaches.")
       .def(
           "__eq__", [](const PriceLaw& a, const PriceLaw& b) { return a == b; }, py::is_operator())
-      .def(py::pickle(
-          [](const PriceLaw& law) {
-            return py::make_tuple(law.main_share, law.copy_latency_ps, law.speed, law.kernel);
-          },
-          [](const py::tuple& saved) {
-            return PriceLaw{saved[0].cast<double>(), saved[1].cast<int64_t>(),
-                            saved[2].cast<double>(), saved[3].cast<double>()};
-          }))
+      .def(Pickled<PriceLaw>())
       .def("__repr__", [](const PriceLaw& law) {
         return "<mallocgame.PriceLaw main_share=" + std::to_string(law.main_share) +
                " speed=" + std::to_string(law.speed) + ">";
@@ -367,9 +358,9 @@ void BindProgram(py::module_& module) {
       .def_property_readonly(
           "ticks", [](const ProgramHandle& p) { return p.program().ticks(); },
           "The number of ticks: instructions, and one more for each loop's entry.")
-      .def_property_readonly("counts", &Counts,
-                             "A dict of the numbers of instructions, buffers, accesses, loops and "
-                             "prices.")
+      .def_property_readonly(
+          "counts", &Counts,
+          "A dict of the numbers of instructions, buffers, accesses, loops and prices.")
       .def_property_readonly(
           "instructions", &InstructionArray,
           "A structured array with a row for each tick.\n\nkind u1 (0 ordinary, 1 loop entry, 2 "
@@ -414,8 +405,7 @@ void BindProgram(py::module_& module) {
           "A structured array in time order: tick, buffer i4, kind u1 (0 read, 1 update, 2 write, "
           "3 loop entry), writes_in_loop bool, held_until i4 (until then a transfer that it begins "
           "holds the buffer where it is; 0: it begins none), pin u1 (the memory that a kernel pins "
-          "it "
-          "to: 0 none, 1 main, 2 fast).")
+          "it to: 0 none, 1 main, 2 fast).")
       .def_property_readonly(
           "pools", &PoolList,
           "For each pool of prices what its instructions do, their widest elements, and its "
@@ -456,20 +446,20 @@ void BindProgram(py::module_& module) {
                     std::to_string(p.program().eligible_count()) + " buffers that may move, for " +
                     p.file.hardware.name + ">");
       });
-  module.def("at_both_prices", &ProgramAtBothPrices, py::arg("program"), py::arg("lean") = 0.0,
-             "Returns the same program, whose searches go by the compiler's prices and by "
-             "calibrated ones together.\n\nThe solvers portfolio, portfolio-xla and packing make "
-             "the larger of its two latencies small, each over that of XLA's plan "
-             "(docs/both-prices.md); all else is at the compiler's prices, as are the reports of "
-             "results.\n\nlean: the share by which a plan may be slower by calibrated prices for "
-             "what it gains by the compiler's, or below 0 the other way round; at 1 and -1 one of "
-             "them counts alone.\n\nInvalidInputError: as of calibrated(), or lean is not from "
-             "-1 to 1.");
+  module.def(
+      "at_both_prices", &ProgramAtBothPrices, py::arg("program"), py::arg("lean") = 0.0,
+      "Returns the same program, whose searches go by the compiler's prices and by calibrated ones "
+      "together.\n\nThe solvers portfolio, portfolio-xla and packing make the larger of its two "
+      "latencies small, each over that of XLA's plan (docs/both-prices.md); all else is at the "
+      "compiler's prices, as are the reports of results.\n\nlean: the share by which a plan may be "
+      "slower by calibrated prices for what it gains by the compiler's, or below 0 the other way "
+      "round; at 1 and -1 one of them counts alone.\n\nInvalidInputError: as of calibrated(), or "
+      "lean is not from -1 to 1.");
   module.def("cautious", &CautiousProgram, py::arg("program"), py::arg("caution"),
              "Returns the same program at cautious prices: a placement without a price costs no "
              "less than the cheapest of its instruction with nothing more in fast memory, and by "
-             "the share `caution` more. at_both_prices() keeps to that. No file has it.\n\n"
-             "InvalidInputError: caution is not from 0 to 100.");
+             "the share `caution` more. at_both_prices() keeps to that. No file has "
+             "it.\n\nInvalidInputError: caution is not from 0 to 100.");
   module.def("calibrated", &CalibratedProgram, py::arg("program"), py::arg("hardware") = py::none(),
              py::arg("law") = py::none(),
              "Returns the program with calibrated prices, on calibrated hardware.\n\nThese are the "

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/game_log.h"
@@ -16,6 +17,11 @@
 namespace py = pybind11;
 
 namespace mallocgame::python {
+
+template <>
+inline constexpr auto kPickled<ReplayVerdict> =
+    std::tuple(&ReplayVerdict::same, &ReplayVerdict::step, &ReplayVerdict::message);
+
 namespace {
 
 std::vector<uint8_t> ActionBytes(const Game& game, const std::vector<int64_t>& actions) {
@@ -23,9 +29,8 @@ std::vector<uint8_t> ActionBytes(const Game& game, const std::vector<int64_t>& a
   bytes.reserve(actions.size());
   for (size_t i = 0; i < actions.size(); ++i) {
     if (actions[i] < 0 || actions[i] >= game.num_actions()) {
-      Raise(absl::InvalidArgumentError("actions[" + std::to_string(i) + "]: found " +
-                                       std::to_string(actions[i]) + ", allowed: 0 to " +
-                                       std::to_string(game.num_actions() - 1)));
+      RaiseInvalid("actions[", i, "]: found ", actions[i], ", allowed: 0 to ",
+                   game.num_actions() - 1);
     }
     bytes.push_back(static_cast<uint8_t>(actions[i]));
   }
@@ -38,13 +43,11 @@ py::array_t<T> PerDecision(const GameLog& log, const std::vector<T>& numbers) {
   return ToArray(numbers).reshape({static_cast<py::ssize_t>(numbers.size()) / actions, actions});
 }
 
-std::shared_ptr<GameHandle> GameOf(const GameLog& log,
-                                   std::shared_ptr<const ProgramHandle> program) {
+std::shared_ptr<GameHandle> GameOf(const GameLog& log, std::shared_ptr<ProgramHandle> program) {
   if (log.program_fingerprint != program->program().fingerprint()) {
-    Raise(absl::InvalidArgumentError("log of program " + log.program + " (" +
-                                     log.program_fingerprint + "), but the program given is " +
-                                     program->program().name() + " (" +
-                                     program->program().fingerprint() + ")"));
+    RaiseInvalid("log of program ", log.program, " (", log.program_fingerprint,
+                 "), but the program given is ", program->program().name(), " (",
+                 program->program().fingerprint(), ")");
   }
   auto game =
       WithoutGil([&] { return Game::Create(program->file.program, log.hardware, *log.options); });
@@ -87,15 +90,13 @@ void BindGameLog(py::module_& module) {
       .def_property_readonly(
           "search_visits", [](const GameLog& log) { return PerDecision(log, log.search_visits); },
           "int32 [decisions, actions]: how often a search took each action; no rows if the player "
-          "did "
-          "not search.")
+          "did not search.")
       .def_property_readonly(
           "search_values", [](const GameLog& log) { return PerDecision(log, log.search_values); },
           "float32 [decisions, actions]: the return that the search expects from there on.")
       .def("game", &GameOf, py::arg("program"),
            "The Game that was played, with its hardware and options. InvalidInputError if the log "
-           "is of "
-           "another program.")
+           "is of another program.")
       .def(
           "to_bytes", [](const GameLog& log) { return py::bytes(SerializeGameLog(log)); },
           "The bytes of a .mgr file. Equal games give equal bytes.")
@@ -123,14 +124,7 @@ void BindGameLog(py::module_& module) {
           "What differs, in words; empty if nothing does.")
       .def(
           "__bool__", [](const ReplayVerdict& v) { return v.same; }, "The same as `same`.")
-      .def(py::pickle(
-          [](const ReplayVerdict& v) {
-            return py::make_tuple(v.same, v.step, py::bytes(v.message));
-          },
-          [](const py::tuple& saved) {
-            return ReplayVerdict{saved[0].cast<bool>(), saved[1].cast<std::optional<int64_t>>(),
-                                 saved[2].cast<std::string>()};
-          }))
+      .def(Pickled<ReplayVerdict>())
       .def("__repr__", [](const ReplayVerdict& v) {
         return Text(v.same ? std::string("<mallocgame.ReplayVerdict same>")
                            : "<mallocgame.ReplayVerdict step " +

@@ -1,7 +1,6 @@
 // What a Program says of other orders of its instructions.
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,21 +22,17 @@ using TickArray = py::array_t<int32_t, py::array::c_style | py::array::forcecast
 
 std::vector<Tick> TicksOf(const TickArray& array) {
   if (array.ndim() != 1) {
-    Raise(absl::InvalidArgumentError("order of instructions: found an array of " +
-                                     std::to_string(array.ndim()) +
-                                     " dimensions, allowed: a list of ticks"));
+    RaiseInvalid("order of instructions: found an array of ", array.ndim(),
+                 " dimensions, allowed: a list of ticks");
   }
   return {array.data(), array.data() + array.size()};
 }
 
 py::array_t<int32_t> DependenceArray(const ProgramHandle& handle) {
-  const std::vector<Dependence>& all = handle.program().data().dependences;
-  py::array_t<int32_t> array({static_cast<py::ssize_t>(all.size()), py::ssize_t{2}});
-  int32_t* next = array.mutable_data();
-  for (const Dependence& d : all) {
-    *next++ = d.before;
-    *next++ = d.after;
-  }
+  std::vector<int32_t> ticks;
+  for (const Dependence& d : handle.program().data().dependences)
+    ticks.insert(ticks.end(), {d.before, d.after});
+  auto array = ToMatrix<int32_t>(ticks, 2);
   array.attr("setflags")(py::arg("write") = false);
   return array;
 }
@@ -65,7 +60,7 @@ py::array_t<int32_t> ListOrder(const ProgramHandle& handle, const std::string& r
     std::string allowed;
     for (int r = 0; r < kListRules; ++r)
       allowed += (r > 0 ? ", " : "") + std::string(ListRuleName(static_cast<ListRule>(r)));
-    Raise(absl::InvalidArgumentError("list_order: found '" + rule + "', allowed: " + allowed));
+    RaiseInvalid("list_order: found '", rule, "', allowed: ", allowed);
   }
   return ToArray(WithoutGil([&] {
     const ScheduleUnits units(handle.file.program);
@@ -85,8 +80,7 @@ void BindSchedule(py::class_<ProgramHandle, std::shared_ptr<ProgramHandle>>& pro
       .def_property_readonly(
           "has_dependences",
           [](const ProgramHandle& p) { return p.program().data().has_dependences; },
-          "Whether it is known what depends on what; else the program's own order is the only "
-          "one.")
+          "Whether it is known what depends on what; else the program's own order is the only one.")
       .def_property_readonly(
           "free_pairs",
           [](const ProgramHandle& p) {

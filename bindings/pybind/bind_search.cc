@@ -30,7 +30,8 @@ struct Answers {
   py::array_t<float> logits, values, rewards, discounts;
   py::array_t<bool> legal, terminal;
 
-  explicit Answers(const mcts::Predictions& preset, py::ssize_t actions) {
+  Answers() = default;
+  Answers(const mcts::Predictions& preset, py::ssize_t actions) {
     const auto rows = static_cast<py::ssize_t>(preset.values.size());
     logits = Filled({rows, actions}, preset.logits);
     values = Filled({rows}, preset.values);
@@ -38,15 +39,6 @@ struct Answers {
     discounts = Filled({rows}, preset.discounts);
     legal = Flags({rows, actions}, preset.legal);
     terminal = Flags({rows}, preset.terminal);
-  }
-
-  explicit Answers(const py::tuple& saved)
-      : logits(saved[0].cast<py::array_t<float>>()), values(saved[1].cast<py::array_t<float>>()),
-        rewards(saved[2].cast<py::array_t<float>>()),
-        discounts(saved[3].cast<py::array_t<float>>()), legal(saved[4].cast<py::array_t<bool>>()),
-        terminal(saved[5].cast<py::array_t<bool>>()) {}
-  py::tuple Saved() const {
-    return py::make_tuple(logits, values, rewards, discounts, legal, terminal);
   }
 
   void CopyTo(const mcts::Predictions& out) const {
@@ -62,8 +54,7 @@ struct Answers {
   template <class From, class To>
   static void Copy(const py::array_t<From>& from, absl::Span<To> to) {
     if (static_cast<size_t>(from.size()) != to.size()) {
-      Raise(
-          absl::InvalidArgumentError("predictions: an array was resized; allowed: to fill it in"));
+      RaiseInvalid("predictions: an array was resized; allowed: to fill it in");
     }
     std::copy_n(from.data(), to.size(), to.begin());
   }
@@ -80,6 +71,15 @@ struct Answers {
     return array;
   }
 };
+
+}  // namespace
+
+template <>
+inline constexpr auto kPickled<Answers> =
+    std::tuple(&Answers::logits, &Answers::values, &Answers::rewards, &Answers::discounts,
+               &Answers::legal, &Answers::terminal);
+
+namespace {
 
 // One column of the rows: rows[i].*member.
 template <class Row>
@@ -157,8 +157,7 @@ mcts::ValueScaling ScalingOf(const std::string& name) {
   if (name == "tree") return mcts::ValueScaling::kTree;
   if (name == "node") return mcts::ValueScaling::kNode;
   if (name == "known") return mcts::ValueScaling::kKnown;
-  Raise(absl::InvalidArgumentError("scaling: found '" + name +
-                                   "', allowed: 'tree', 'node', 'known'"));
+  RaiseInvalid("scaling: found '", name, "', allowed: 'tree', 'node', 'known'");
 }
 
 using RuleSettings = std::map<std::string, double>;
@@ -174,8 +173,7 @@ Options RuleOptions(const RuleSettings& settings, const std::string& rule,
       std::string allowed;
       for (const auto& [known, unused] : members)
         absl::StrAppend(&allowed, allowed.empty() ? "" : ", ", known);
-      Raise(absl::InvalidArgumentError(absl::StrCat("selection ", rule, ": found the setting '",
-                                                    name, "', allowed: ", allowed)));
+      RaiseInvalid("selection ", rule, ": found the setting '", name, "', allowed: ", allowed);
     }
     options.*member->second = static_cast<float>(value);
   }
@@ -210,7 +208,7 @@ std::shared_ptr<const mcts::Selection> SelectionOf(const std::string& rule, Rule
     if (!unvisited.empty() && unvisited.mapped() == 0) options.unvisited = mcts::Unvisited::kNode;
     return ValueOrRaise(MakePuct(options));
   }
-  Raise(absl::InvalidArgumentError("selection: found '" + rule + "', allowed: 'gumbel', 'puct'"));
+  RaiseInvalid("selection: found '", rule, "', allowed: 'gumbel', 'puct'");
 }
 
 class PySearch {
@@ -251,8 +249,7 @@ class PySearch {
     CheckIdle();
     if (!root) return search_->ForgetAll();
     if (*root < 0 || *root >= search_->roots()) {
-      Raise(absl::InvalidArgumentError("root: found " + std::to_string(*root) + ", allowed: 0 to " +
-                                       std::to_string(search_->roots() - 1)));
+      RaiseInvalid("root: found ", *root, ", allowed: 0 to ", search_->roots() - 1);
     }
     search_->Forget(*root);
   }
@@ -282,8 +279,7 @@ class PySearch {
 
   py::array_t<int32_t> SampleActions(double temperature, uint64_t seed) const {
     if (!(temperature >= 0))
-      Raise(absl::InvalidArgumentError("temperature: found " + std::to_string(temperature) +
-                                       ", allowed: 0 or more"));
+      RaiseInvalid("temperature: found ", std::to_string(temperature), ", allowed: 0 or more");
     return PerRoot<int32_t>([&](const Search& search, int i) {
       Rng rng(seed, static_cast<uint64_t>(i));
       return search.terminal(i) ? -1 : search.SampleAction(i, temperature, rng).value_or(-1);
@@ -308,20 +304,19 @@ class PySearch {
   // Other Python threads, and the model itself, may call while a search runs.
   void CheckIdle() const {
     if (busy_ && !home_.IsThisOne()) {
-      Raise(absl::FailedPreconditionError(
-          "search: it was running in another thread when this process was forked, so that it is "
-          "of no use here; make a new one"));
+      RaiseInvalid(
+          "search: it was running in another thread when this process was forked, so that it is of "
+          "no use here; make a new one");
     }
     if (busy_) {
-      Raise(absl::FailedPreconditionError(
-          "search: it is running; nothing else can be asked of it until it ends"));
+      RaiseInvalid("search: it is running; nothing else can be asked of it until it ends");
     }
   }
   void CheckSearched() const {
     CheckIdle();
     if (!searched_)
-      Raise(absl::FailedPreconditionError(
-          "search: nothing has been searched yet, or the last run failed; call run() first"));
+      RaiseInvalid(
+          "search: nothing has been searched yet, or the last run failed; call run() first");
   }
 
   std::unique_ptr<Search> search_;
@@ -336,21 +331,14 @@ void BindSearch(py::module_& module) {
   py::class_<Answers>(
       module, "Predictions",
       "What a model says of a batch of positions: arrays to be filled in. See mallocgame.mcts.")
-      .def_property_readonly(
-          "logits", [](const Answers& a) { return a.logits; }, "float32 [rows, actions], set to 0.")
-      .def_property_readonly(
-          "values", [](const Answers& a) { return a.values; }, "float32 [rows], set to 0.")
-      .def_property_readonly(
-          "rewards", [](const Answers& a) { return a.rewards; }, "float32 [rows], set to 0.")
-      .def_property_readonly(
-          "discounts", [](const Answers& a) { return a.discounts; },
-          "float32 [rows], set to the search's discount.")
-      .def_property_readonly(
-          "legal", [](const Answers& a) { return a.legal; }, "bool [rows, actions], set to True.")
-      .def_property_readonly(
-          "terminal", [](const Answers& a) { return a.terminal; }, "bool [rows], set to False.")
-      .def(py::pickle([](const Answers& a) { return a.Saved(); },
-                      [](const py::tuple& saved) { return Answers(saved); }));
+      .def_readonly("logits", &Answers::logits, "float32 [rows, actions], set to 0.")
+      .def_readonly("values", &Answers::values, "float32 [rows], set to 0.")
+      .def_readonly("rewards", &Answers::rewards, "float32 [rows], set to 0.")
+      .def_readonly("discounts", &Answers::discounts,
+                    "float32 [rows], set to the search's discount.")
+      .def_readonly("legal", &Answers::legal, "bool [rows, actions], set to True.")
+      .def_readonly("terminal", &Answers::terminal, "bool [rows], set to False.")
+      .def(Pickled<Answers>());
 
   py::class_<PySearch>(module, "Search",
                        "Monte Carlo tree search over many roots. See mallocgame.mcts.")

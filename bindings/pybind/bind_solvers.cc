@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/pickled_report.h"
 #include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/base/deadline.h"
@@ -32,6 +33,32 @@
 namespace py = pybind11;
 
 namespace mallocgame::python {
+
+template <>
+inline constexpr auto kPickled<Prices> =
+    std::tuple(&Prices::space_ps_per_byte, &Prices::channel_ps_per_ps);
+template <>
+inline constexpr auto kPickled<SearchStatistics> =
+    std::tuple(&SearchStatistics::visits, &SearchStatistics::values);
+// Python doesn't see what solvers hand to each other (Play::decided).
+template <>
+inline constexpr auto kPickled<Play> = std::tuple(&Play::actions, &Play::search);
+template <>
+inline constexpr auto kPickled<Improvement> =
+    std::tuple(&Improvement::seconds, &Improvement::latency_ps, &Improvement::solver);
+using Chain = ScheduleResult::Chain;
+template <>
+inline constexpr auto kPickled<Chain> = std::tuple(&Chain::start, &Chain::latency_ps);
+template <>
+inline constexpr auto kPickled<ScheduleResult> =
+    std::tuple(&ScheduleResult::has_freedom, &ScheduleResult::own_order_ps, &ScheduleResult::orders,
+               &ScheduleResult::chains, &ScheduleResult::order);
+template <>
+inline constexpr auto kPickled<ResultHandle> = std::tuple(
+    &ResultHandle::game, &ResultHandle::plan, &ResultHandle::report, &ResultHandle::status,
+    &ResultHandle::bound_ps, &ResultHandle::play, &ResultHandle::evaluations,
+    &ResultHandle::found_by, &ResultHandle::curve, &ResultHandle::solver, &ResultHandle::seed,
+    &ResultHandle::seconds, &ResultHandle::schedule, &ResultHandle::order, &ResultHandle::failures);
 
 struct PlacementRow {
   int64_t time_ps, idle_ps;
@@ -59,11 +86,10 @@ std::pair<py::array_t<PlacementRow>, py::array_t<uint64_t>> Placements(
   const CostModel cost_model = CostModelOf(program, hardware);
   const PlacementPrices prices =
       ValueOrRaise(WithoutGil([&] { return PricePlacements(cost_model, max_slots); }));
-  std::vector<PlacementRow> rows;
-  rows.reserve(prices.rows.size());
-  for (const PlacementPrice& p : prices.rows)
-    rows.push_back({p.time_ps, p.idle_ps, p.fast, p.tick, p.replaced});
-  return {ToArray(rows), ToArray(prices.decided)};
+  const auto row = [](const PlacementPrice& p) -> PlacementRow {
+    return {p.time_ps, p.idle_ps, p.fast, p.tick, p.replaced};
+  };
+  return {ToRows<PlacementRow>(prices.rows, row), ToArray(prices.decided)};
 }
 
 std::pair<Plan, std::vector<int32_t>> PlanAsXlaDoes(const GameHandle& game) {
@@ -155,16 +181,14 @@ class Solving {
 using Progress = typing::Callable<py::object(double, int64_t)>;
 using Stop = typing::Callable<bool()>;
 
-ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver,
-                       double seconds, uint64_t seed, int64_t evaluations,
-                       const std::optional<Progress>& progress,
+ResultHandle RunSolver(std::shared_ptr<GameHandle> game, const std::string& solver, double seconds,
+                       uint64_t seed, int64_t evaluations, const std::optional<Progress>& progress,
                        const std::vector<NamedSolver>& extra_solvers,
                        const std::optional<Stop>& stop,
                        const std::optional<ScheduleOptions>& schedule) {
   if (!(seconds >= 0) || evaluations < 0) {
-    Raise(absl::InvalidArgumentError("solve: seconds and evaluations must be >= 0, found " +
-                                     std::to_string(seconds) + " and " +
-                                     std::to_string(evaluations)));
+    RaiseInvalid("solve: seconds and evaluations must be >= 0, found ", std::to_string(seconds),
+                 " and ", evaluations);
   }
   SolveLimits limits;
   limits.seconds = seconds;
@@ -192,27 +216,26 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
     }
     if (stop && (*stop)().cast<bool>()) solving.Stop();
     if (!solving.works()) {
-      Raise(absl::FailedPreconditionError(
+      RaiseInvalid(
           "solve: this process was forked while the solver worked, which goes on in the parent "
-          "alone; end the child where it forks (os._exit), or call solve() in it"));
+          "alone; end the child where it forks (os._exit), or call solve() in it");
     }
   };
   while (!WithoutGil([&] { return solving.Wait(); })) report();
   report();
   ScheduleResult result = ValueOrRaise(WithoutGil([&] { return solving.TakeResult(); }));
   ResultHandle handle{std::move(game), std::move(result.placed), solver, seed, 0};
-  handle.game = PlayedGame(std::move(handle.game), handle.result, result.game);
+  handle.game = PlayedGame(std::move(handle.game), handle, result.game);
   if (schedule) handle.schedule = std::move(result);
   handle.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return handle;
 }
 
 using Numbers = py::array_t<double, py::array::c_style | py::array::forcecast>;
-using CurvePoint = std::tuple<double, int64_t, std::string>;
 
-std::vector<CurvePoint> CurveOf(const SolveResult& result) {
-  std::vector<CurvePoint> curve;
-  for (const Improvement& better : result.curve)
+std::vector<std::tuple<double, int64_t, std::string>> CurveOf(const ResultHandle& r) {
+  std::vector<std::tuple<double, int64_t, std::string>> curve;
+  for (const Improvement& better : r.curve)
     curve.emplace_back(better.seconds, better.latency_ps, better.solver);
   return curve;
 }
@@ -221,7 +244,7 @@ std::vector<CurvePoint> CurveOf(const SolveResult& result) {
 std::optional<py::dict> ScheduleDict(const ResultHandle& r) {
   if (!r.schedule) return std::nullopt;
   py::list chains;
-  for (const ScheduleResult::Chain& chain : r.schedule->chains)
+  for (const Chain& chain : r.schedule->chains)
     chains.append(py::make_tuple(chain.start, chain.latency_ps));
   py::dict dict;
   dict["has_freedom"] = r.schedule->has_freedom;
@@ -234,64 +257,15 @@ std::optional<py::dict> ScheduleDict(const ResultHandle& r) {
 // Of a schedule game the game's program is in its own order; else the result's game is of the
 // program that the plan is of.
 std::shared_ptr<ProgramHandle> ProgramOfPlan(const ResultHandle& r) {
-  const std::vector<Tick>& order = r.result.order;
-  if (order.empty() || std::is_sorted(order.begin(), order.end()))
-    return std::const_pointer_cast<ProgramHandle>(r.game->program);
-  return ReorderedHandle(*r.game->program,
-                         ReorderedLegally(r.game->program->program(), order).program);
+  const std::shared_ptr<ProgramHandle>& program = r.game->program;
+  if (r.order.empty() || std::is_sorted(r.order.begin(), r.order.end())) return program;
+  return ReorderedHandle(*program, ReorderedLegally(program->program(), r.order).program);
 }
 
 // An empty one if the plan wasn't made by playing.
 const Play& PlayOf(const ResultHandle& r) {
   static const Play none;
-  return r.result.play ? *r.result.play : none;
-}
-
-py::tuple PickledResult(const ResultHandle& r) {
-  return py::make_tuple(std::const_pointer_cast<GameHandle>(r.game), r.result.plan, r.result.report,
-                        static_cast<int>(r.result.status), r.result.bound_ps,
-                        ToArray(PlayOf(r).actions), ToArray(PlayOf(r).search.visits),
-                        ToArray(PlayOf(r).search.values), r.result.evaluations, r.result.found_by,
-                        CurveOf(r.result), r.solver, r.seed, r.seconds, ScheduleDict(r),
-                        r.schedule ? ToArray(r.schedule->order) : py::object(py::none()),
-                        ToArray(r.result.order), r.result.failures);
-}
-
-// Without what solvers hand to each other (Play::decided), which Python doesn't see.
-ResultHandle ResultOf(const py::tuple& saved) {
-  ResultHandle handle;
-  handle.game = saved[0].cast<std::shared_ptr<GameHandle>>();
-  SolveResult& result = handle.result;
-  result.plan = saved[1].cast<Plan>();
-  result.report = saved[2].cast<Report>();
-  result.status = static_cast<SolveStatus>(saved[3].cast<int>());
-  result.bound_ps = saved[4].cast<std::optional<int64_t>>();
-  if (auto actions = saved[5].cast<std::vector<uint8_t>>(); !actions.empty()) {
-    result.play =
-        Play{std::move(actions),
-             handle.game->game,
-             {},
-             {saved[6].cast<std::vector<int32_t>>(), saved[7].cast<std::vector<float>>()}};
-  }
-  result.evaluations = saved[8].cast<int64_t>();
-  result.found_by = saved[9].cast<std::string>();
-  for (const auto& [seconds, latency_ps, solver] : saved[10].cast<std::vector<CurvePoint>>())
-    result.curve.push_back({seconds, latency_ps, solver});
-  handle.solver = saved[11].cast<std::string>();
-  handle.seed = saved[12].cast<uint64_t>();
-  handle.seconds = saved[13].cast<double>();
-  result.order = saved[16].cast<std::vector<Tick>>();
-  result.failures = saved[17].cast<std::vector<std::string>>();
-  if (saved[14].is_none()) return handle;
-  ScheduleResult& schedule = handle.schedule.emplace();
-  schedule.has_freedom = saved[14]["has_freedom"].cast<bool>();
-  schedule.own_order_ps = saved[14]["own_order_ps"].cast<int64_t>();
-  schedule.orders = saved[14]["orders"].cast<int64_t>();
-  for (const auto& [start, latency_ps] :
-       saved[14]["chains"].cast<std::vector<std::pair<std::string, int64_t>>>())
-    schedule.chains.push_back({start, latency_ps});
-  schedule.order = saved[15].cast<std::vector<Tick>>();
-  return handle;
+  return r.play ? *r.play : none;
 }
 
 }  // namespace
@@ -315,14 +289,7 @@ void BindSolvers(py::module_& module) {
           "channel_ps_per_ps", [](const Prices& p) { return ToArray(p.channel_ps_per_ps); },
           "float64 array [ticks]: the picoseconds of latency that a picosecond of the channel is "
           "worth in the tick's time, in each trip of a loop. Empty: the channel is free.")
-      .def(py::pickle(
-          [](const Prices& p) {
-            return py::make_tuple(ToArray(p.space_ps_per_byte), ToArray(p.channel_ps_per_ps));
-          },
-          [](const py::tuple& saved) {
-            return Prices{saved[0].cast<std::vector<double>>(),
-                          saved[1].cast<std::vector<double>>()};
-          }));
+      .def(Pickled<Prices>());
   py::class_<NamedSolver>(module, "NamedSolver",
                           "A solver beside the library's own, such as a trained agent.")
       .def("__reduce_ex__",
@@ -333,29 +300,22 @@ void BindSolvers(py::module_& module) {
           "game", [](const NamedSolver& solver) { return solver.games[0]; },
           "The game that it plays where nobody says which one.");
   py::class_<ResultHandle>(module, "SolveResult", "A solver's plan and what is known about it.")
+      .def_readonly("plan", &ResultHandle::plan, "The best plan found.")
+      .def_readonly("report", &ResultHandle::report, "What the plan costs.")
       .def_property_readonly(
-          "plan", [](const ResultHandle& r) { return r.result.plan; }, "The best plan found.")
-      .def_property_readonly(
-          "report", [](const ResultHandle& r) { return r.result.report; }, "What the plan costs.")
-      .def_property_readonly(
-          "status",
-          [](const ResultHandle& r) { return std::string(SolveStatusName(r.result.status)); },
+          "status", [](const ResultHandle& r) { return std::string(SolveStatusName(r.status)); },
           "'heuristic', 'optimal' or 'stopped'.")
-      .def_property_readonly(
-          "bound_ps", [](const ResultHandle& r) { return r.result.bound_ps; },
-          "Proven: no play of the game is faster. None if nothing is proven; "
-          "mallocgame.bounds.bound() "
-          "knows more.")
+      .def_readonly("bound_ps", &ResultHandle::bound_ps,
+                    "Proven: no play of the game is faster. None if nothing is proven; "
+                    "mallocgame.bounds.bound() knows more.")
       .def_property_readonly(
           "actions", [](const ResultHandle& r) { return ToArray(PlayOf(r).actions); },
           "uint8 array: the game that made the plan; empty if it wasn't made by playing.")
-      .def_property_readonly(
-          "evaluations", [](const ResultHandle& r) { return r.result.evaluations; },
-          "The number of complete games or plans that were looked at.")
-      .def_property_readonly(
-          "game", [](const ResultHandle& r) { return std::const_pointer_cast<GameHandle>(r.game); },
-          "The Game that `actions` were played in: the one given, or one that asks about smaller "
-          "buffers too.")
+      .def_readonly("evaluations", &ResultHandle::evaluations,
+                    "The number of complete games or plans that were looked at.")
+      .def_readonly("game", &ResultHandle::game,
+                    "The Game that `actions` were played in: the one given, or one that asks about "
+                    "smaller buffers too.")
       .def_property_readonly(
           "search",
           [](const ResultHandle& r)
@@ -363,29 +323,25 @@ void BindSolvers(py::module_& module) {
             const SearchStatistics& search = PlayOf(r).search;
             if (search.visits.empty()) return std::nullopt;
             const py::ssize_t actions = r.game->game->num_actions();
-            const std::vector<py::ssize_t> shape = {
-                static_cast<py::ssize_t>(search.visits.size()) / actions, actions};
-            return std::pair(py::array_t<int32_t>(ToArray(search.visits).reshape(shape)),
-                             py::array_t<float>(ToArray(search.values).reshape(shape)));
+            return std::pair(ToMatrix<int32_t>(search.visits, actions),
+                             ToMatrix<float>(search.values, actions));
           },
           "(visits, values) of the searches that chose `actions`, each [decisions, actions], as "
-          "record() "
-          "takes them; None if none did.")
-      .def_property_readonly(
-          "found_by", [](const ResultHandle& r) { return r.result.found_by; },
+          "record() takes them; None if none did.")
+      .def_readonly(
+          "found_by", &ResultHandle::found_by,
           "The solver whose plan this is: of a portfolio a member, else the solver itself.")
-      .def_property_readonly(
-          "curve", [](const ResultHandle& r) { return CurveOf(r.result); },
-          "[(seconds, latency_ps, solver)] of each better plan, in time order.")
-      .def_property_readonly(
-          "failures", [](const ResultHandle& r) { return r.result.failures; },
+      .def_property_readonly("curve", &CurveOf,
+                             "[(seconds, latency_ps, solver)] of each better plan, in time order.")
+      .def_readonly(
+          "failures", &ResultHandle::failures,
           "'SOLVER: message' of each part of the search that ended in an error.\n\nParts are the "
           "members of a portfolio, and the last placement of a search for an order.")
       .def_property_readonly(
           "order",
           [](const ResultHandle& r) -> std::optional<py::array_t<Tick>> {
             if (r.schedule) return ToArray(r.schedule->order);
-            return r.result.order.empty() ? std::nullopt : std::optional(ToArray(r.result.order));
+            return r.order.empty() ? std::nullopt : std::optional(ToArray(r.order));
           },
           "int32 array [ticks]: the order of instructions that was found (Program.reordered); None "
           "if it was not asked for.")
@@ -401,10 +357,16 @@ void BindSolvers(py::module_& module) {
       .def_readonly("solver", &ResultHandle::solver, "The name of the solver.")
       .def_readonly("seed", &ResultHandle::seed, "The seed of the solver.")
       .def_readonly("seconds", &ResultHandle::seconds, "The wall time that it took.")
-      .def(py::pickle(&PickledResult, &ResultOf))
+      .def(py::pickle([](const ResultHandle& r) { return py::tuple(Saved(r)); },
+                      [](const py::tuple& saved) {
+                        ResultHandle r;
+                        Restore(saved, r);
+                        if (r.play) r.play->game = r.game->game;
+                        return r;
+                      }))
       .def("__repr__", [](const ResultHandle& r) {
-        return "<mallocgame.SolveResult " + r.solver + ": " + SolveStatusName(r.result.status) +
-               ", latency_ps=" + std::to_string(r.result.report.latency_ps) + ">";
+        return "<mallocgame.SolveResult " + r.solver + ": " + SolveStatusName(r.status) +
+               ", latency_ps=" + std::to_string(r.report.latency_ps) + ">";
       });
 
   module.def("solver_names", [] { return SolverNames(); }, "Names that solve() takes.");
@@ -446,15 +408,13 @@ void BindSolvers(py::module_& module) {
              py::arg("hardware") = py::none(),
              "Each instruction at its least price, no copies: no valid plan has a latency below. "
              "Picoseconds.");
-  module.def("placement_prices", &Placements, py::arg("program"), py::arg("hardware") = py::none(),
-             py::arg("max_slots") = 6,
-             "What lower bounds are made of. (rows, decided): rows, a structured array: time_ps, "
-             "idle_ps i8, fast u8 (bit i: the "
-             "access in slot i in fast memory), tick i4, replaced bool; decided, u8, one a tick: "
-             "the slots that its rows "
-             "tell apart. A plan that agrees with a row takes t >= time_ps there and leaves the "
-             "channel at most "
-             "idle_ps + (t - time_ps).");
+  module.def(
+      "placement_prices", &Placements, py::arg("program"), py::arg("hardware") = py::none(),
+      py::arg("max_slots") = 6,
+      "What lower bounds are made of. (rows, decided): rows, a structured array: time_ps, idle_ps "
+      "i8, fast u8 (bit i: the access in slot i in fast memory), tick i4, replaced bool; decided, "
+      "u8, one a tick: the slots that its rows tell apart. A plan that agrees with a row takes t "
+      ">= time_ps there and leaves the channel at most idle_ps + (t - time_ps).");
 }
 
 }  // namespace mallocgame::python

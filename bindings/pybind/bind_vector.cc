@@ -72,8 +72,7 @@ class PyEnvironment {
                 const std::vector<std::string>& names)
       : handles_(games), environment_(ListOf(games, settings)), as_dict_(as_dict) {
     if (names.size() != games.size()) {
-      Raise(absl::InvalidArgumentError("names: found " + std::to_string(names.size()) +
-                                       ", allowed: one for each game"));
+      RaiseInvalid("names: found ", names.size(), ", allowed: one for each game");
     }
     for (const std::string& name : names) names_.emplace_back(name);
     const GameList& list = environment_.games();
@@ -165,9 +164,8 @@ Element* ElementsOf(py::handle object, const char* name, std::initializer_list<p
   const auto fail = [&](const std::string& found) {
     std::string allowed;
     for (const py::ssize_t n : shape) allowed += (allowed.empty() ? "" : ", ") + std::to_string(n);
-    Raise(absl::InvalidArgumentError(
-        std::string(name) + ": found " + found + ", allowed: a contiguous array of " +
-        std::string(py::str(py::dtype::of<T>())) + " of shape (" + allowed + ")"));
+    RaiseInvalid(name, ": found ", found, ", allowed: a contiguous array of ",
+                 std::string(py::str(py::dtype::of<T>())), " of shape (", allowed, ")");
   };
   if (!py::array_t<T, py::array::c_style>::check_(object))
     fail(std::string(py::str(py::type::handle_of(object))));
@@ -184,8 +182,7 @@ Autoreset AutoresetOf(const std::string& name) {
   if (name == "NextStep") return Autoreset::kNextStep;
   if (name == "SameStep") return Autoreset::kSameStep;
   if (name == "Disabled") return Autoreset::kDisabled;
-  Raise(absl::InvalidArgumentError("autoreset_mode: found '" + name +
-                                   "', allowed: 'NextStep', 'SameStep', 'Disabled'"));
+  RaiseInvalid("autoreset_mode: found '", name, "', allowed: 'NextStep', 'SameStep', 'Disabled'");
 }
 
 class EnvironmentBatch {
@@ -283,9 +280,8 @@ class EnvironmentBatch {
   }
 
   py::array_t<int32_t> GameIndices() const {
-    std::vector<int32_t> indices = Alone([&] {
+    const std::vector<int32_t> indices = Alone([&] {
       std::vector<int32_t> found;
-      found.reserve(batch_->count());
       for (int i = 0; i < batch_->count(); ++i)
         found.push_back(static_cast<int32_t>(batch_->environment(i).game_index()));
       return found;
@@ -309,9 +305,9 @@ class EnvironmentBatch {
   template <class Call>
   std::invoke_result_t<Call> Alone(const Call& call) const {
     if (turn_->Torn()) {
-      Raise(absl::FailedPreconditionError(
+      RaiseInvalid(
           "VectorEnv: another thread was at work with it when this process was forked, so that it "
-          "is of no use here; make a new one, or fork between two steps"));
+          "is of no use here; make a new one, or fork between two steps");
     }
     if (!turn_->home.IsThisOne()) {
       // Its mutex may be held by a thread that is not here.
@@ -348,9 +344,9 @@ class EnvironmentBatch {
 }  // namespace
 
 void BindVector(py::module_& module) {
-  py::class_<PyEnvironment>(module, "Environment",
-                            "One game after the other, with observations; "
-                            "mallocgame.MallocGameEnv wraps it.")
+  py::class_<PyEnvironment>(
+      module, "Environment",
+      "One game after the other, with observations; mallocgame.MallocGameEnv wraps it.")
       .def("__reduce_ex__", RefusePickling("pickle the MallocGameEnv that has it"))
       .def(
           "fork", [](const PyEnvironment& e) { return std::make_unique<PyEnvironment>(e); },
@@ -378,10 +374,9 @@ void BindVector(py::module_& module) {
       .def_property_readonly("game_index", &PyEnvironment::game_index,
                              "The index of the game that is played.");
 
-  py::class_<EnvironmentBatch>(
-      module, "EnvironmentBatch",
-      "Environments that are stepped together and write into the caller's arrays; "
-      "mallocgame.VectorEnv wraps it.")
+  py::class_<EnvironmentBatch>(module, "EnvironmentBatch",
+                               "Environments that are stepped together and write into the caller's "
+                               "arrays; mallocgame.VectorEnv wraps it.")
       .def("__reduce_ex__", RefusePickling("pickle the VectorEnv that has it"))
       .def(
           "fork", [](const EnvironmentBatch& b) { return std::make_unique<EnvironmentBatch>(b); },
@@ -400,12 +395,11 @@ void BindVector(py::module_& module) {
            py::arg("observations"), py::arg("masks"), py::arg("latency_ps"),
            "Begins an episode where `which` is True, or everywhere, and fills the arrays "
            "there.\n\nseeds: one for each environment; None goes on.")
-      .def(
-          "step", &EnvironmentBatch::Step, py::arg("actions"), py::arg("observations"),
-          py::arg("masks"), py::arg("latency_ps"), py::arg("rewards"), py::arg("terminated"),
-          py::arg("final_observations"), py::arg("final_masks"),
-          "Makes one step of each environment. InvalidActionError or GameOverError names the first "
-          "environment that cannot make it; then none has moved.")
+      .def("step", &EnvironmentBatch::Step, py::arg("actions"), py::arg("observations"),
+           py::arg("masks"), py::arg("latency_ps"), py::arg("rewards"), py::arg("terminated"),
+           py::arg("final_observations"), py::arg("final_masks"),
+           "Makes one step of each environment. InvalidActionError or GameOverError names the "
+           "first environment that cannot make it; then none has moved.")
       .def("state", &EnvironmentBatch::CopyOfState, py::arg("index"),
            "A copy of the State of one environment.")
       .def("game_indices", &EnvironmentBatch::GameIndices,

@@ -291,8 +291,8 @@ void BindXla(py::module_& module) {
 namespace mallocgame::python {
 
 pybind11::object MakeXlaEnvironments(std::unique_ptr<VectorEnv> /*environments*/) {
-  Raise(absl::FailedPreconditionError(
-      "xla: this mallocgame was built where there was no jaxlib; allowed: a build with jaxlib"));
+  RaiseInvalid(
+      "xla: this mallocgame was built where there was no jaxlib; allowed: a build with jaxlib");
 }
 
 void BindXla(pybind11::module_& /*module*/) {}

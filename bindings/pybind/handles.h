@@ -19,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/position.h"
@@ -75,32 +76,38 @@ struct ProgramHandle {
   }
 };
 
+// pybind11 holds no pointer to const; what the next two have never changes.
 struct GameHandle {
-  std::shared_ptr<const ProgramHandle> program;
+  std::shared_ptr<ProgramHandle> program;
   std::shared_ptr<const Game> game;
   uint64_t seed = 0;  // the rules have no chance in them; logs of the game name it
 };
 
 // Python's State: a position of either game.
 struct StateHandle {
-  StateHandle(std::shared_ptr<const GameHandle> of, std::unique_ptr<Position> there)
+  StateHandle(std::shared_ptr<GameHandle> of, std::unique_ptr<Position> there)
       : game(std::move(of)), position(std::move(there)) {}
   StateHandle(const StateHandle& other)
       : game(other.game), position(other.position->Clone()), last_saved_ps(other.last_saved_ps) {}
   StateHandle(StateHandle&&) = default;
 
-  std::shared_ptr<const GameHandle> game;
+  std::shared_ptr<GameHandle> game;
   std::unique_ptr<Position> position;
   int64_t last_saved_ps = 0;
 };
 
-struct ResultHandle {
-  std::shared_ptr<const GameHandle> game;
-  SolveResult result;
+struct ResultHandle : SolveResult {
+  ResultHandle() = default;
+  ResultHandle(std::shared_ptr<GameHandle> in, SolveResult result, std::string by, uint64_t from,
+               double took)
+      : SolveResult(std::move(result)), game(std::move(in)), solver(std::move(by)), seed(from),
+        seconds(took) {}
+
+  std::shared_ptr<GameHandle> game;
   std::string solver;
   uint64_t seed = 0;
   double seconds = 0;
-  // How the order of instructions was found; `placed` is `result`. None: it was not asked for.
+  // How the order of instructions was found; `placed` is moved from. None: it was not asked for.
   std::optional<ScheduleResult> schedule = std::nullopt;
 };
 
@@ -117,16 +124,16 @@ inline std::shared_ptr<ProgramHandle> ReorderedHandle(const ProgramHandle& progr
 
 // The game that a result's actions are of: its play's; if that has none, `otherwise`, or if this is
 // null the one that was asked for.
-inline std::shared_ptr<const GameHandle> PlayedGame(
-    std::shared_ptr<const GameHandle> asked, const SolveResult& result,
+inline std::shared_ptr<GameHandle> PlayedGame(
+    std::shared_ptr<GameHandle> asked, const SolveResult& result,
     const std::shared_ptr<const Game>& otherwise = nullptr) {
   const bool has_game = result.play && result.play->game != nullptr;
   const std::shared_ptr<const Game>& played = has_game ? result.play->game : otherwise;
   if (played == nullptr || played == asked->game) return asked;
-  std::shared_ptr<const ProgramHandle> program = asked->program;
+  std::shared_ptr<ProgramHandle> program = asked->program;
   if (played->shared_program() != asked->game->shared_program())
     program = ReorderedHandle(*asked->program, played->shared_program());
-  return std::make_shared<const GameHandle>(GameHandle{std::move(program), played, asked->seed});
+  return std::make_shared<GameHandle>(GameHandle{std::move(program), played, asked->seed});
 }
 
 // The object of mallocgame.games that `game` is, or that the name `game` and options mean.
@@ -144,6 +151,14 @@ inline Hardware HardwareOr(const ProgramHandle& program, const std::optional<Har
 absl::StatusOr<ProgramFile> CalibratedFile(const ProgramHandle& handle, const Hardware& hardware,
                                            std::optional<PriceLaw> law);
 
+// A NumPy array [values / columns, columns] with a copy of `values`.
+template <class T>
+pybind11::array_t<T> ToMatrix(absl::Span<const T> values, pybind11::ssize_t columns) {
+  pybind11::array_t<T> matrix({static_cast<pybind11::ssize_t>(values.size()) / columns, columns});
+  std::copy(values.begin(), values.end(), matrix.mutable_data());
+  return matrix;
+}
+
 // A read-only NumPy array with a copy of `rows`.
 template <class Row>
 pybind11::array_t<Row> ToArray(const std::vector<Row>& rows) {
@@ -151,6 +166,15 @@ pybind11::array_t<Row> ToArray(const std::vector<Row>& rows) {
   std::copy(rows.begin(), rows.end(), array.mutable_data());
   array.attr("setflags")(pybind11::arg("write") = false);
   return array;
+}
+
+// The same of what `make` gives for each item.
+template <class Row, class Items, class Make>
+pybind11::array_t<Row> ToRows(const Items& items, Make make) {
+  std::vector<Row> rows;
+  rows.reserve(items.size());
+  for (const auto& item : items) rows.push_back(make(item));
+  return ToArray(rows);
 }
 
 inline absl::string_view ViewOf(const pybind11::bytes& bytes) {

@@ -23,9 +23,9 @@ inline ObservationOptions OptionsOf(const ObservationSettings& settings) {
                   : name == "address_cells"    ? &options.address_cells
                                                : nullptr;
     if (member == nullptr) {
-      Raise(absl::InvalidArgumentError(
-          "observation: found the setting '" + name +
-          "', allowed: neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells"));
+      RaiseInvalid(
+          "observation: found the setting '", name,
+          "', allowed: neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells");
     }
     *member = value;
   }

@@ -4,7 +4,6 @@
 
 #include <pybind11/numpy.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,21 +15,18 @@
 namespace mallocgame::python {
 
 struct PlacementHandle {
-  std::shared_ptr<const ProgramHandle> program;
+  std::shared_ptr<ProgramHandle> program;
   std::shared_ptr<const PlacementProblem> problem;
-  std::shared_ptr<const GameHandle> game;  // null on a hierarchy
-  std::optional<Hierarchy> hierarchy;      // none on a game
-  std::optional<Plan> plan = {};           // of the baseline map on a game, if it was given
+  std::shared_ptr<GameHandle> game;    // null on a hierarchy
+  std::optional<Hierarchy> hierarchy;  // none on a game
+  std::optional<Plan> plan = {};       // of the baseline map on a game, if it was given
 
   size_t nodes() const { return problem->graph().nodes.size(); }
 };
 
 // uint8 [nodes, 2], a copy.
 inline pybind11::array_t<uint8_t> ToMap(absl::Span<const uint8_t> levels) {
-  pybind11::array_t<uint8_t> map(
-      {static_cast<pybind11::ssize_t>(levels.size() / 2), pybind11::ssize_t{2}});
-  std::copy(levels.begin(), levels.end(), map.mutable_data());
-  return map;
+  return ToMatrix(levels, 2);
 }
 
 }  // namespace mallocgame::python

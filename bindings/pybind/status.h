@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "bindings/pybind/text.h"
 #include "mallocgame/base/refusal.h"
 
@@ -49,6 +50,12 @@ inline const char* ExceptionName(const absl::Status& status, Subject subject) {
   }
   pybind11::set_error(type, error);
   throw pybind11::error_already_set();
+}
+
+// InvalidInputError with a message of these parts.
+template <class... Parts>
+[[noreturn]] void RaiseInvalid(const Parts&... parts) {
+  Raise(absl::InvalidArgumentError(absl::StrCat(parts...)));
 }
 
 inline void RaiseIfError(const absl::Status& status, Subject subject = Subject::kInput) {
