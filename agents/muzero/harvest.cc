@@ -30,15 +30,16 @@ Start StartOf(const PlayedGame& game) {
   return start;
 }
 
-// Whether `actions` are a whole game of the task, and `decisions`, at least one, are among them.
-bool IsGameWith(absl::Span<const Task> tasks, int32_t task, absl::Span<const uint8_t> actions,
-                absl::Span<const int32_t> decisions) {
+// Whether it has a whole game of its task, and decisions of that.
+bool IsStart(absl::Span<const Task> tasks, const Start& start) {
+  const auto& [id, task, actions, decisions, first_step] = start;
   if (task < 0 || static_cast<size_t>(task) >= tasks.size() || decisions.empty()) return false;
   const auto end = PlayActions(tasks[task].game(), actions);
-  const auto count = static_cast<int32_t>(actions.size());
-  return end.ok() && (*end)->IsTerminal() &&
-         std::all_of(decisions.begin(), decisions.end(),
-                     [&](int32_t decision) { return decision >= 0 && decision < count; });
+  const auto is_index = [count = static_cast<int32_t>(actions.size())](int32_t index) {
+    return index >= 0 && index < count;
+  };
+  return end.ok() && (*end)->IsTerminal() && is_index(first_step) &&
+         std::all_of(decisions.begin(), decisions.end(), is_index);
 }
 
 void WriteGames(const std::vector<PlayedGame>& games, std::string& out) {
@@ -69,7 +70,8 @@ Assignment Assign(const Config& config, const Replay& replay, uint64_t seed, int
   if (config.varied_decisions > 0) assignment.varied = StartOf(DrawBest(replay, rng));
   for (const StepId& id : replay.DrawEvenly(config.reanalysed, rng)) {
     const PlayedGame& game = *replay.Find(id);
-    assignment.old.push_back({id, game.task, game.actions, game.steps[id.step].decision});
+    assignment.old.push_back(
+        {id.game, game.task, game.actions, {game.steps[id.step].decision}, id.step});
   }
   return assignment;
 }
@@ -81,15 +83,12 @@ void Write(const Assignment& assignment, std::string& out) {
 absl::StatusOr<Assignment> ReadAssignment(absl::string_view& in, absl::Span<const Task> tasks) {
   Assignment assignment;
   MG_RETURN_IF_ERROR(training::ReadField(in, assignment));
-  std::vector<Start> starts = assignment.starts;
-  if (assignment.varied) starts.push_back(*assignment.varied);
-  for (const Assignment::Old& old : assignment.old)
-    starts.push_back({old.id.game, old.task, old.actions, {old.decision}});
-  const bool valid = std::all_of(starts.begin(), starts.end(), [&](const Start& start) {
-    return IsGameWith(tasks, start.task, start.actions, start.decisions);
-  });
-  return valid && !assignment.starts.empty() ? absl::StatusOr<Assignment>(std::move(assignment))
-                                             : CutShort();
+  const auto valid = [tasks](const Start& start) { return IsStart(tasks, start); };
+  const auto& [seed, updates, starts, varied, old] = assignment;
+  if (starts.empty() || !std::all_of(starts.begin(), starts.end(), valid) ||
+      !std::all_of(old.begin(), old.end(), valid) || (varied && !valid(*varied)))
+    return CutShort();
+  return assignment;
 }
 
 void Write(const Harvest& harvest, std::string& out) {

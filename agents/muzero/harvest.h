@@ -25,10 +25,11 @@ struct Start {
   int32_t task = 0;  // index of its task
   std::vector<uint8_t> actions;
   std::vector<int32_t> decisions;  // indices of actions, at least one: those of its steps
+  int32_t first_step = 0;          // whose decision is the first of them
 
   template <class Self>
   static auto Fields(Self& self) {
-    return std::tie(self.id, self.task, self.actions, self.decisions);
+    return std::tie(self.id, self.task, self.actions, self.decisions, self.first_step);
   }
 };
 
@@ -37,19 +38,7 @@ struct Assignment {
   int64_t updates = 0;        // number of updates that the networks have behind them
   std::vector<Start> starts;  // best games, which new games begin in, one after the other; not none
   std::optional<Start> varied;  // a best game of which variations are played
-  // An old decision that is searched again.
-  struct Old {
-    StepId id;
-    int32_t task = 0;
-    std::vector<uint8_t> actions;  // of its whole game
-    int32_t decision = 0;          // index of its action among them
-
-    template <class Self>
-    static auto Fields(Self& self) {
-      return std::tie(self.id, self.task, self.actions, self.decision);
-    }
-  };
-  std::vector<Old> old;
+  std::vector<Start> old;       // games with one decision each, which is searched again
 
   template <class Self>
   static auto Fields(Self& self) {

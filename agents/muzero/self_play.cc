@@ -198,9 +198,9 @@ absl::Status SelfPlay::Reanalyse(Turn& turn) {
   for (size_t begin = 0; begin < all.size(); begin += roots_at_once) {
     const auto some = all.subspan(begin, roots_at_once);
     std::vector<std::unique_ptr<Position>> replayed;
-    for (const Assignment::Old& old : some) {
-      replayed.push_back(PositionAfter(task(old.task).game(),
-                                       absl::MakeConstSpan(old.actions).subspan(0, old.decision)));
+    for (const Start& old : some) {
+      const auto before = absl::MakeConstSpan(old.actions).subspan(0, old.decisions[0]);
+      replayed.push_back(PositionAfter(task(old.task).game(), before));
     }
     std::vector<Root> roots;
     for (size_t i = 0; i < roots_at_once; ++i) {
@@ -212,7 +212,7 @@ absl::Status SelfPlay::Reanalyse(Turn& turn) {
     for (size_t i = 0; i < some.size(); ++i) {
       const int root = static_cast<int>(i);
       turn.harvest.revisions.push_back(
-          {some[i].id, PolicyOf(*search_, root), search_->value(root)});
+          {{some[i].id, some[i].first_step}, PolicyOf(*search_, root), search_->value(root)});
     }
   }
   return absl::OkStatus();

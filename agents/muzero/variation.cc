@@ -373,7 +373,8 @@ class Lessons {
       policy[start_.actions[decision]] = 1;
       sum += 1;
       for (float& p : policy) p /= sum;
-      taught.push_back({{start_.id, static_cast<int32_t>(s)}, std::move(policy), {}});
+      taught.push_back(
+          {{start_.id, start_.first_step + static_cast<int32_t>(s)}, std::move(policy), {}});
     }
   }
 
