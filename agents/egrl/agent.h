@@ -1,7 +1,6 @@
 // A trained agent. It places the tensors of any program, also one that it has not seen, and can
 // continue training from there.
-#ifndef AGENTS_EGRL_AGENT_H_
-#define AGENTS_EGRL_AGENT_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -56,5 +55,3 @@ class Agent {
 NamedSolver EgrlSolver();
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_AGENT_H_

@@ -1,6 +1,5 @@
 // What a checkpoint of the EGRL agent holds (training/checkpoint.h packs and unpacks it).
-#ifndef AGENTS_EGRL_CHECKPOINT_H_
-#define AGENTS_EGRL_CHECKPOINT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -42,5 +41,3 @@ struct Checkpoint {
 };
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_CHECKPOINT_H_

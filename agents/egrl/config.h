@@ -1,8 +1,7 @@
 // All settings of the EGRL agent, each with its default, its range and a sentence: the one list
 // that the command line, Python, the documentation and checkpoints use. docs/related-work.md says
 // where each mechanism comes from.
-#ifndef AGENTS_EGRL_CONFIG_H_
-#define AGENTS_EGRL_CONFIG_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -131,5 +130,3 @@ absl::Status Set(Config& config, absl::string_view name, absl::string_view value
 absl::Status Check(const Config& config);
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_CONFIG_H_

@@ -1,7 +1,6 @@
 // Attention along the links of a graph as one Torch operation. A dozen small operations would need
 // ten times as long.
-#ifndef AGENTS_EGRL_EDGE_ATTENTION_H_
-#define AGENTS_EGRL_EDGE_ATTENTION_H_
+#pragma once
 
 #include <torch/torch.h>
 
@@ -23,5 +22,3 @@ torch::Tensor EdgeAttention(const torch::Tensor& values, const torch::Tensor& sc
                             const LinkTensors& links);
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_EDGE_ATTENTION_H_

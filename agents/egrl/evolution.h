@@ -7,8 +7,7 @@
 //     MG_ASSIGN_OR_RETURN(const std::string harvest,  // on any machine
 //                         Evolution::Harvest(problem, weights, assignment, 1, never));
 //     MG_RETURN_IF_ERROR(evolution->Generate(networks, seed, never, &harvest, progress));
-#ifndef AGENTS_EGRL_EVOLUTION_H_
-#define AGENTS_EGRL_EVOLUTION_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -140,5 +139,3 @@ class Evolution {
 };
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_EVOLUTION_H_

@@ -4,8 +4,7 @@
 // networks and no discount. The actor pays for what its map fills of each level beyond the
 // capacity: prices rise where it overfills a level, and fall where it doesn't. Torch stays behind
 // this header.
-#ifndef AGENTS_EGRL_LEARNER_H_
-#define AGENTS_EGRL_LEARNER_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -73,5 +72,3 @@ class Learner {
 };
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_LEARNER_H_

@@ -10,8 +10,7 @@
 //            along the links) and from how the map spreads its bytes over the levels. Maps of a
 //            priority game need not fit: there it comes from what the map wants of the memories
 //            while the node is alive, too.
-#ifndef AGENTS_EGRL_MODULES_H_
-#define AGENTS_EGRL_MODULES_H_
+#pragma once
 
 #include <torch/torch.h>
 
@@ -112,5 +111,3 @@ std::vector<float> WeightsOf(const torch::nn::Module& module);
 void SetWeights(absl::Span<const float> weights, torch::nn::Module& module);
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_MODULES_H_

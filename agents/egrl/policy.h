@@ -1,7 +1,6 @@
 // The graph network that places tensors, as a list of weights and what they make of a graph. In
 // this form evolution can treat it as a chromosome, and Torch stays behind this header.
-#ifndef AGENTS_EGRL_POLICY_H_
-#define AGENTS_EGRL_POLICY_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -44,5 +43,3 @@ class Policy {
 };
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_POLICY_H_

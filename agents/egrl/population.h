@@ -1,8 +1,7 @@
 // The population: graph networks, which make a map by one forward pass, and Boltzmann chromosomes,
 // which hold a preference for each level of each tensor. What a network says can become a Boltzmann
 // chromosome, but not the other way round.
-#ifndef AGENTS_EGRL_POPULATION_H_
-#define AGENTS_EGRL_POPULATION_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -136,5 +135,3 @@ class Population {
 };
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_POPULATION_H_

@@ -3,8 +3,7 @@
 // the activations (kind 1) of a node. On a priority game it says how a run is served (kind 0) or
 // when it has its turn (kind 1). Those of a run that is a part of another one count only if that is
 // Split; all decisions that count are *open*.
-#ifndef AGENTS_EGRL_PROBLEM_GRAPH_H_
-#define AGENTS_EGRL_PROBLEM_GRAPH_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -68,5 +67,3 @@ ProblemGraph MakeProblemGraph(const PlacementProblem& problem);
 std::vector<uint8_t> OpenDecisions(const ProblemGraph& graph, absl::Span<const uint8_t> map);
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_PROBLEM_GRAPH_H_

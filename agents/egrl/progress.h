@@ -1,6 +1,5 @@
 // What a generation of training did, for people who watch it.
-#ifndef AGENTS_EGRL_PROGRESS_H_
-#define AGENTS_EGRL_PROGRESS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -45,5 +44,3 @@ struct Progress {
 };
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_PROGRESS_H_

@@ -1,7 +1,6 @@
 // The maps that were graded lately, whoever made them, with their values (learner.h). The critics
 // learn from them, and new maps are compared with them.
-#ifndef AGENTS_EGRL_REPLAY_H_
-#define AGENTS_EGRL_REPLAY_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -47,5 +46,3 @@ class Replay {
 };
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_REPLAY_H_

@@ -16,8 +16,7 @@
 //
 // The generations depend only on the problems, the config and the seed. They do not depend on the
 // number of threads or on where they are made, and continue the same after Save and Load.
-#ifndef AGENTS_EGRL_TRAINER_H_
-#define AGENTS_EGRL_TRAINER_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -88,5 +87,3 @@ class Trainer {
 };
 
 }  // namespace mallocgame::egrl
-
-#endif  // AGENTS_EGRL_TRAINER_H_

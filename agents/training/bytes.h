@@ -1,7 +1,6 @@
 // Numbers, strings and lists of numbers as bytes and back, for checkpoints. The byte order is that
 // of the machine, which must be little-endian, as Torch's wheels require too.
-#ifndef AGENTS_TRAINING_BYTES_H_
-#define AGENTS_TRAINING_BYTES_H_
+#pragma once
 
 #include <bit>
 #include <cstdint>
@@ -75,5 +74,3 @@ absl::Status ReadBytes(absl::string_view& in, std::vector<T>& values) {
 }
 
 }  // namespace mallocgame::training
-
-#endif  // AGENTS_TRAINING_BYTES_H_

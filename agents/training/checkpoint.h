@@ -14,8 +14,7 @@
 // have a method game(), which names the game that the agent plays; without it that is the time
 // game. An agent whose networks see observations (game/observation.h) has a kObservationVersion
 // beside its kFormatVersion.
-#ifndef AGENTS_TRAINING_CHECKPOINT_H_
-#define AGENTS_TRAINING_CHECKPOINT_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -142,5 +141,3 @@ absl::StatusOr<Checkpoint> UnpackCheckpoint(absl::string_view bytes) {
 }
 
 }  // namespace mallocgame::training
-
-#endif  // AGENTS_TRAINING_CHECKPOINT_H_

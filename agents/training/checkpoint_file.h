@@ -1,7 +1,6 @@
 // The envelope of an agent's checkpoint: a first line that names the agent and the versions, and a
 // checksum at the end.
-#ifndef AGENTS_TRAINING_CHECKPOINT_FILE_H_
-#define AGENTS_TRAINING_CHECKPOINT_FILE_H_
+#pragma once
 
 #include <string>
 
@@ -30,5 +29,3 @@ absl::StatusOr<OpenedCheckpoint> OpenCheckpoint(absl::string_view agent, int for
                                                 int observation_version = 0);
 
 }  // namespace mallocgame::training
-
-#endif  // AGENTS_TRAINING_CHECKPOINT_FILE_H_

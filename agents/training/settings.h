@@ -6,8 +6,7 @@
 //       Setting<int> simulations = {16, 1, 4096, "Simulations of one search."};
 //       Setting<std::string> selection = {"gumbel", "gumbel|puct", "The rule that ..."};
 //     };
-#ifndef AGENTS_TRAINING_SETTINGS_H_
-#define AGENTS_TRAINING_SETTINGS_H_
+#pragma once
 
 #include <algorithm>
 #include <charconv>
@@ -196,5 +195,3 @@ absl::Status ReadSettings(absl::string_view text, Config& config) {
 }
 
 }  // namespace mallocgame::training
-
-#endif  // AGENTS_TRAINING_SETTINGS_H_

@@ -1,6 +1,5 @@
 // Measures wall time from its construction on.
-#ifndef AGENTS_TRAINING_STOPWATCH_H_
-#define AGENTS_TRAINING_STOPWATCH_H_
+#pragma once
 
 #include <chrono>
 
@@ -17,5 +16,3 @@ class Stopwatch {
 };
 
 }  // namespace mallocgame::training
-
-#endif  // AGENTS_TRAINING_STOPWATCH_H_

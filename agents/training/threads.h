@@ -1,6 +1,5 @@
 // The number of threads that a trainer works with, as its caller gives it.
-#ifndef AGENTS_TRAINING_THREADS_H_
-#define AGENTS_TRAINING_THREADS_H_
+#pragma once
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -20,5 +19,3 @@ inline absl::Status CheckThreads(absl::string_view agent, int threads) {
 inline int ThreadsOrCores(int threads) { return threads > 0 ? threads : UsableCores(); }
 
 }  // namespace mallocgame::training
-
-#endif  // AGENTS_TRAINING_THREADS_H_

@@ -1,6 +1,5 @@
 // What callers ask of Torch without including it.
-#ifndef AGENTS_TRAINING_TORCH_RUNTIME_H_
-#define AGENTS_TRAINING_TORCH_RUNTIME_H_
+#pragma once
 
 namespace mallocgame::training {
 
@@ -11,5 +10,3 @@ void UseOneTorchThread();
 bool HasCuda();
 
 }  // namespace mallocgame::training
-
-#endif  // AGENTS_TRAINING_TORCH_RUNTIME_H_

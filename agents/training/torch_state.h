@@ -1,8 +1,7 @@
 // A module and its optimizer as bytes and back: for each parameter its name, its values, and the
 // optimizer's moments and number of steps. Torch's own archive is of no use here, because its bytes
 // differ from run to run.
-#ifndef AGENTS_TRAINING_TORCH_STATE_H_
-#define AGENTS_TRAINING_TORCH_STATE_H_
+#pragma once
 
 #include <torch/torch.h>
 
@@ -26,5 +25,3 @@ void WriteWeights(const torch::nn::Module& module, std::string& out);
 absl::Status ReadWeights(absl::string_view agent, absl::string_view& in, torch::nn::Module& module);
 
 }  // namespace mallocgame::training
-
-#endif  // AGENTS_TRAINING_TORCH_STATE_H_

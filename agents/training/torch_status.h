@@ -1,6 +1,5 @@
 // Where Torch's exceptions become absl::Status. Only sources that include Torch need this.
-#ifndef AGENTS_TRAINING_TORCH_STATUS_H_
-#define AGENTS_TRAINING_TORCH_STATUS_H_
+#pragma once
 
 #include <c10/util/Exception.h>
 
@@ -31,5 +30,3 @@ auto CatchTorch(absl::string_view what, const Call& call) -> decltype(call()) {
 }
 
 }  // namespace mallocgame::training
-
-#endif  // AGENTS_TRAINING_TORCH_STATUS_H_

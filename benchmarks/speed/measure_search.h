@@ -1,7 +1,6 @@
 // Measures how many simulations per second a search does with a given model, for benchmarks of the
 // search alone and of networks under it.
-#ifndef BENCHMARKS_SPEED_MEASURE_SEARCH_H_
-#define BENCHMARKS_SPEED_MEASURE_SEARCH_H_
+#pragma once
 
 #include <benchmark/benchmark.h>
 
@@ -37,5 +36,3 @@ inline void MeasureSearch(benchmark::State& state, Model& model,
 }
 
 }  // namespace mallocgame::mcts
-
-#endif  // BENCHMARKS_SPEED_MEASURE_SEARCH_H_

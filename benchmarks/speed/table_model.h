@@ -1,7 +1,6 @@
 // A game of random numbers, with which the search alone is measured. What the model says of a
 // position is a row of a table, chosen by a hash of the steps that led there. No model costs less.
-#ifndef BENCHMARKS_SPEED_TABLE_MODEL_H_
-#define BENCHMARKS_SPEED_TABLE_MODEL_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -67,5 +66,3 @@ class TableModel final : public Model {
 };
 
 }  // namespace mallocgame::mcts
-
-#endif  // BENCHMARKS_SPEED_TABLE_MODEL_H_

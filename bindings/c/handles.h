@@ -1,7 +1,6 @@
 // The objects behind the handles of the C interface, so that a handle that is wrong in any way is
 // an error: never given out, freed, of another kind, or of what another thread is using.
-#ifndef MALLOCGAME_BINDINGS_C_HANDLES_H_
-#define MALLOCGAME_BINDINGS_C_HANDLES_H_
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -168,5 +167,3 @@ class Handles {
 };
 
 }  // namespace mallocgame::c
-
-#endif  // MALLOCGAME_BINDINGS_C_HANDLES_H_

@@ -14,8 +14,7 @@
 // One player, perfect information, no chance; the utility is the return, 1 - latency / all-main
 // latency. In the text of a game names are percent-encoded. What is wrong is told by
 // SpielFatalError, with our words. A state belongs to one thread at a time.
-#ifndef MALLOCGAME_BINDINGS_OPEN_SPIEL_MALLOCGAME_H_
-#define MALLOCGAME_BINDINGS_OPEN_SPIEL_MALLOCGAME_H_
+#pragma once
 
 #include <mallocgame.h>
 
@@ -117,5 +116,3 @@ class MallocState final : public spiel::State {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_BINDINGS_OPEN_SPIEL_MALLOCGAME_H_

@@ -1,8 +1,7 @@
 // What the bindings of both learning agents share: settings as a dict of str by name, and the class
 // of a trained agent. An agent's Config has Settings, Set and Check in its namespace
 // (agents/training/settings.h).
-#ifndef MALLOCGAME_BINDINGS_PYBIND_AGENTS_H_
-#define MALLOCGAME_BINDINGS_PYBIND_AGENTS_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -104,5 +103,3 @@ pybind11::class_<AgentHandle<Agent>> BindAgentClass(pybind11::module_& module, c
 }
 
 }  // namespace mallocgame::python
-
-#endif  // MALLOCGAME_BINDINGS_PYBIND_AGENTS_H_

@@ -1,6 +1,5 @@
 // Actions that can't be used are refused in the caller's words (mallocgame/_arguments.py).
-#ifndef MALLOCGAME_BINDINGS_PYBIND_ARGUMENTS_H_
-#define MALLOCGAME_BINDINGS_PYBIND_ARGUMENTS_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -35,5 +34,3 @@ inline int ActionOf(pybind11::handle given, int count) {
 }
 
 }  // namespace mallocgame::python
-
-#endif  // MALLOCGAME_BINDINGS_PYBIND_ARGUMENTS_H_

@@ -1,7 +1,6 @@
 // What the Python objects hold, shared by the bind_*.cc files, and the function that each of them
 // offers.
-#ifndef MALLOCGAME_BINDINGS_PYBIND_HANDLES_H_
-#define MALLOCGAME_BINDINGS_PYBIND_HANDLES_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -202,5 +201,3 @@ void BindSearch(pybind11::module_& module);
 void BindXla(pybind11::module_& module);
 
 }  // namespace mallocgame::python
-
-#endif  // MALLOCGAME_BINDINGS_PYBIND_HANDLES_H_

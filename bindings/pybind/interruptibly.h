@@ -1,6 +1,5 @@
 // Long calls that Ctrl-C can end.
-#ifndef MALLOCGAME_BINDINGS_PYBIND_INTERRUPTIBLY_H_
-#define MALLOCGAME_BINDINGS_PYBIND_INTERRUPTIBLY_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -31,5 +30,3 @@ auto Interruptibly(Call call, Subject subject = Subject::kInput) {
 }
 
 }  // namespace mallocgame::python
-
-#endif  // MALLOCGAME_BINDINGS_PYBIND_INTERRUPTIBLY_H_

@@ -1,6 +1,5 @@
 // ObservationOptions as Python gives them: a dict of int, by the names of the members.
-#ifndef MALLOCGAME_BINDINGS_PYBIND_OBSERVATION_SETTINGS_H_
-#define MALLOCGAME_BINDINGS_PYBIND_OBSERVATION_SETTINGS_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -41,5 +40,3 @@ inline ObservationSettings SettingsOf(const ObservationOptions& options) {
 }
 
 }  // namespace mallocgame::python
-
-#endif  // MALLOCGAME_BINDINGS_PYBIND_OBSERVATION_SETTINGS_H_

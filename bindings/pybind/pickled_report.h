@@ -1,6 +1,5 @@
 // What pickles of a Report hold, and so those of what has one: all sources must agree on it.
-#ifndef MALLOCGAME_BINDINGS_PYBIND_PICKLED_REPORT_H_
-#define MALLOCGAME_BINDINGS_PYBIND_PICKLED_REPORT_H_
+#pragma once
 
 #include <tuple>
 
@@ -18,5 +17,3 @@ inline constexpr auto kPickled<Report> =
                &Report::modelled_ps, &Report::stall_at_ps, &Report::fast_bytes_at);
 
 }  // namespace mallocgame::python
-
-#endif  // MALLOCGAME_BINDINGS_PYBIND_PICKLED_REPORT_H_

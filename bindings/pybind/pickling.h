@@ -1,7 +1,6 @@
 // How objects are pickled: as the list of their struct's members, or not at all, and then they say
 // what to do instead. Objects that never change are their own copies.
-#ifndef MALLOCGAME_BINDINGS_PYBIND_PICKLING_H_
-#define MALLOCGAME_BINDINGS_PYBIND_PICKLING_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -129,5 +128,3 @@ pybind11::class_<Options...> ShareCopies(pybind11::class_<Options...> of) {
 }
 
 }  // namespace mallocgame::python
-
-#endif  // MALLOCGAME_BINDINGS_PYBIND_PICKLING_H_

@@ -1,6 +1,5 @@
 // Python's Placement, and maps as NumPy arrays.
-#ifndef MALLOCGAME_BINDINGS_PYBIND_PLACEMENT_HANDLE_H_
-#define MALLOCGAME_BINDINGS_PYBIND_PLACEMENT_HANDLE_H_
+#pragma once
 
 #include <pybind11/numpy.h>
 
@@ -30,5 +29,3 @@ inline pybind11::array_t<uint8_t> ToMap(absl::Span<const uint8_t> levels) {
 }
 
 }  // namespace mallocgame::python
-
-#endif  // MALLOCGAME_BINDINGS_PYBIND_PLACEMENT_HANDLE_H_

@@ -1,8 +1,7 @@
 // The one place where an absl::Status becomes a Python exception, with the refusal that it carries.
 // The classes themselves are Python's (mallocgame/errors.py), because each has a built-in class
 // beside MallocGameError as its base.
-#ifndef MALLOCGAME_BINDINGS_PYBIND_STATUS_H_
-#define MALLOCGAME_BINDINGS_PYBIND_STATUS_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -76,5 +75,3 @@ auto WithoutGil(Call&& call) {
 }
 
 }  // namespace mallocgame::python
-
-#endif  // MALLOCGAME_BINDINGS_PYBIND_STATUS_H_

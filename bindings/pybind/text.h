@@ -1,7 +1,6 @@
 // Our strings as Python's. Names come from files and need not be UTF-8; what isn't shows as \xNN
 // and never raises.
-#ifndef MALLOCGAME_BINDINGS_PYBIND_TEXT_H_
-#define MALLOCGAME_BINDINGS_PYBIND_TEXT_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -17,5 +16,3 @@ inline pybind11::str Text(absl::string_view text) {
 }
 
 }  // namespace mallocgame::python
-
-#endif  // MALLOCGAME_BINDINGS_PYBIND_TEXT_H_

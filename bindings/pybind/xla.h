@@ -1,6 +1,5 @@
 // Environments that XLA steps on the CPU (bind_xla.cc).
-#ifndef MALLOCGAME_BINDINGS_PYBIND_XLA_H_
-#define MALLOCGAME_BINDINGS_PYBIND_XLA_H_
+#pragma once
 
 #include <pybind11/pybind11.h>
 
@@ -15,5 +14,3 @@ namespace mallocgame::python {
 pybind11::object MakeXlaEnvironments(std::unique_ptr<VectorEnv> environments);
 
 }  // namespace mallocgame::python
-
-#endif  // MALLOCGAME_BINDINGS_PYBIND_XLA_H_

@@ -1,6 +1,5 @@
 // When to stop: a limit of wall time, a flag that another thread may set, and a limit of games.
-#ifndef MALLOCGAME_BASE_DEADLINE_H_
-#define MALLOCGAME_BASE_DEADLINE_H_
+#pragma once
 
 #include <atomic>
 #include <chrono>
@@ -65,5 +64,3 @@ class Deadline {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_BASE_DEADLINE_H_

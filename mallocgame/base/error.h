@@ -1,8 +1,7 @@
 // The error rules in one file. Data from outside (files, protos, settings, actions) gives an
 // absl::Status whose message says what, where, found and allowed. MG_CHECK is for our own bugs
 // alone: it prints and ends the process.
-#ifndef MALLOCGAME_BASE_ERROR_H_
-#define MALLOCGAME_BASE_ERROR_H_
+#pragma once
 
 #include <cstdio>
 #include <cstdlib>
@@ -34,5 +33,3 @@
   auto result = (expression);                                \
   if (!result.ok()) return result.status();                  \
   target = *std::move(result)
-
-#endif  // MALLOCGAME_BASE_ERROR_H_

@@ -1,7 +1,6 @@
 // FNV-1a with 64 bits: a hash of bytes that is the same on every machine. It guards against
 // accidents, not against somebody who looks for two inputs with one hash.
-#ifndef MALLOCGAME_BASE_FNV_H_
-#define MALLOCGAME_BASE_FNV_H_
+#pragma once
 
 #include <cstdint>
 
@@ -25,5 +24,3 @@ uint64_t Fnv1aOf(const Bytes& bytes) {
 }
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_BASE_FNV_H_

@@ -1,7 +1,6 @@
 // The process that something was made in. fork() copies memory but no threads: a child that finds
 // itself with a copy of threads, or of what they hold, must not wait for them.
-#ifndef MALLOCGAME_BASE_HOME_PROCESS_H_
-#define MALLOCGAME_BASE_HOME_PROCESS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -20,5 +19,3 @@ class HomeProcess {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_BASE_HOME_PROCESS_H_

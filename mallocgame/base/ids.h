@@ -1,7 +1,6 @@
 // Distinct index types, so that a buffer can't be passed where an access is meant, and the one
 // integer that is a position in time. All are dense indices from 0.
-#ifndef MALLOCGAME_BASE_IDS_H_
-#define MALLOCGAME_BASE_IDS_H_
+#pragma once
 
 #include <compare>
 #include <cstddef>
@@ -32,5 +31,3 @@ using Tick = int32_t;
 inline constexpr Tick kNever = INT32_MAX;
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_BASE_IDS_H_

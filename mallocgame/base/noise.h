@@ -1,7 +1,6 @@
 // Noise that is nearly normal: its mean is 0, its standard deviation 1, and its absolute value at
 // most 3.5. It is the same on every machine, and takes one number of the generator.
-#ifndef MALLOCGAME_BASE_NOISE_H_
-#define MALLOCGAME_BASE_NOISE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -19,5 +18,3 @@ inline float Noise(Rng& rng) {
 }
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_BASE_NOISE_H_

@@ -1,7 +1,6 @@
 // What a refusal is about, as data that its absl::Status carries beside the message. Code that acts
 // on a refusal reads these fields. The message is for people, and nothing depends on its words.
-#ifndef MALLOCGAME_BASE_REFUSAL_H_
-#define MALLOCGAME_BASE_REFUSAL_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -29,5 +28,3 @@ Refusal RefusalOf(const absl::Status& status);
 absl::Status Prefixed(absl::string_view where, const absl::Status& status);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_BASE_REFUSAL_H_

@@ -1,8 +1,7 @@
 // One seeded generator with our own distributions, so that the same seed gives the same stream with
 // every standard library. xoshiro256**, seeded by SplitMix64 (Blackman and Vigna, public domain
 // algorithms).
-#ifndef MALLOCGAME_BASE_RNG_H_
-#define MALLOCGAME_BASE_RNG_H_
+#pragma once
 
 #include <bit>
 #include <cstdint>
@@ -64,5 +63,3 @@ class Rng {
 inline uint64_t MixSeeds(uint64_t seed, uint64_t stream) { return Rng(seed, stream).Next(); }
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_BASE_RNG_H_

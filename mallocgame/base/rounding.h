@@ -1,6 +1,5 @@
 // Integer division that rounds up.
-#ifndef MALLOCGAME_BASE_ROUNDING_H_
-#define MALLOCGAME_BASE_ROUNDING_H_
+#pragma once
 
 #include <cstdint>
 
@@ -15,5 +14,3 @@ constexpr int64_t RoundUp(int64_t value, int64_t multiple) {
 }
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_BASE_ROUNDING_H_

@@ -1,6 +1,5 @@
 // JSON, Python and terminals take UTF-8 only, so text from outside is checked where it is read.
-#ifndef MALLOCGAME_BASE_UTF8_H_
-#define MALLOCGAME_BASE_UTF8_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -36,5 +35,3 @@ inline bool IsUtf8(absl::string_view text) {
 }
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_BASE_UTF8_H_

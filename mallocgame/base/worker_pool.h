@@ -1,6 +1,5 @@
 // Threads that share out the indices of a loop, and how many of them can run at a time.
-#ifndef MALLOCGAME_BASE_WORKER_POOL_H_
-#define MALLOCGAME_BASE_WORKER_POOL_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -37,5 +36,3 @@ class WorkerPool {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_BASE_WORKER_POOL_H_

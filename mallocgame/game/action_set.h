@@ -1,6 +1,5 @@
 // A set of actions of a game.
-#ifndef MALLOCGAME_GAME_ACTION_SET_H_
-#define MALLOCGAME_GAME_ACTION_SET_H_
+#pragma once
 
 #include <array>
 #include <bit>
@@ -92,5 +91,3 @@ class ActionSet {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_ACTION_SET_H_

@@ -1,6 +1,5 @@
 // The columns of what networks see: a table of features gives each column its name and its meaning.
-#ifndef MALLOCGAME_GAME_FEATURE_H_
-#define MALLOCGAME_GAME_FEATURE_H_
+#pragma once
 
 #include <cstddef>
 #include <stdexcept>
@@ -24,5 +23,3 @@ consteval size_t ColumnOf(const Feature (&table)[kColumns], std::string_view nam
 }
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_FEATURE_H_

@@ -1,6 +1,5 @@
 // The scales of observed numbers, as game/observation.h defines them. Private to the folder.
-#ifndef MALLOCGAME_GAME_FEATURE_SCALE_H_
-#define MALLOCGAME_GAME_FEATURE_SCALE_H_
+#pragma once
 
 #include <algorithm>
 #include <bit>
@@ -65,5 +64,3 @@ inline float Share(int64_t part, int64_t whole) {
 }
 
 }  // namespace mallocgame::scale
-
-#endif  // MALLOCGAME_GAME_FEATURE_SCALE_H_

@@ -4,8 +4,7 @@
 // (priority/priority_game.h) and the schedule game (schedule/schedule_game.h). All end in plans of
 // the same program, priced in the same way, and their undiscounted return is 1 - latency / all-main
 // latency, exactly: it is counted in the integer picoseconds that each action saves.
-#ifndef MALLOCGAME_GAME_GAME_H_
-#define MALLOCGAME_GAME_GAME_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -120,5 +119,3 @@ class Game : public std::enable_shared_from_this<Game> {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_GAME_H_

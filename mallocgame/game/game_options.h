@@ -1,8 +1,7 @@
 // What a game is made with beside a program and hardware: options that have names. Each game has a
 // class of its own for them, in its folder. Options know all of a game that does not depend on a
 // program.
-#ifndef MALLOCGAME_GAME_GAME_OPTIONS_H_
-#define MALLOCGAME_GAME_GAME_OPTIONS_H_
+#pragma once
 
 #include <cstdint>
 #include <limits>
@@ -92,5 +91,3 @@ class GameOptions {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_GAME_OPTIONS_H_

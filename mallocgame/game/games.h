@@ -1,6 +1,5 @@
 // The games by their names: the one place that lists them.
-#ifndef MALLOCGAME_GAME_GAMES_H_
-#define MALLOCGAME_GAME_GAMES_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -19,5 +18,3 @@ std::vector<std::string> GameNames();
 absl::StatusOr<std::unique_ptr<GameOptions>> OptionsOfGame(absl::string_view name);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_GAMES_H_

@@ -3,8 +3,7 @@
 // priority game that is which run is decided next where the same ones are open, and where a
 // residence lies if the same others lie around it: to look for a place is what most of the time of
 // a game is spent on.
-#ifndef MALLOCGAME_GAME_INCUMBENT_TRACE_H_
-#define MALLOCGAME_GAME_INCUMBENT_TRACE_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -66,5 +65,3 @@ class IncumbentTrace {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_INCUMBENT_TRACE_H_

@@ -10,8 +10,7 @@
 //
 // The others, such as what a game decided, name some segments in the order of their decisions.
 // Accesses mean the same in all games of a program, so they say which segment is which.
-#ifndef MALLOCGAME_GAME_INTENT_H_
-#define MALLOCGAME_GAME_INTENT_H_
+#pragma once
 
 #include <vector>
 
@@ -31,5 +30,3 @@ struct Segment {
 using Intent = std::vector<Segment>;
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_INTENT_H_

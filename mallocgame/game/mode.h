@@ -1,6 +1,5 @@
 // How the accesses of a buffer that follow each other should be served.
-#ifndef MALLOCGAME_GAME_MODE_H_
-#define MALLOCGAME_GAME_MODE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -27,5 +26,3 @@ inline constexpr int kActionModes = 5;
 const char* ModeName(Mode mode);  // of an action: "Skip" ...
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_MODE_H_

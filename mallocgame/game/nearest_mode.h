@@ -1,6 +1,5 @@
 // What is played instead of what is illegal. Private to mallocgame/game.
-#ifndef MALLOCGAME_GAME_NEAREST_MODE_H_
-#define MALLOCGAME_GAME_NEAREST_MODE_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -33,5 +32,3 @@ Mode NearestMode(Mode mode, const Serves& serves) {
 }
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_NEAREST_MODE_H_

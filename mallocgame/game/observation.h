@@ -60,8 +60,7 @@
 //
 // Decisions are not in the order of time, so the columns, ticks_back + ticks_ahead of them, divide
 // the whole program into pieces of equal all-main time.
-#ifndef MALLOCGAME_GAME_OBSERVATION_H_
-#define MALLOCGAME_GAME_OBSERVATION_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -154,5 +153,3 @@ class Observer {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_OBSERVATION_H_

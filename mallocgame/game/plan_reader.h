@@ -1,6 +1,5 @@
 // Reads intents (intent.h) from plans. Private to the core.
-#ifndef MALLOCGAME_GAME_PLAN_READER_H_
-#define MALLOCGAME_GAME_PLAN_READER_H_
+#pragma once
 
 #include <vector>
 
@@ -34,5 +33,3 @@ class PlanReader {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PLAN_READER_H_

@@ -1,6 +1,5 @@
 // Games that were played before, played again.
-#ifndef MALLOCGAME_GAME_PLAY_ACTIONS_H_
-#define MALLOCGAME_GAME_PLAY_ACTIONS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -18,5 +17,3 @@ absl::StatusOr<std::unique_ptr<Position>> PlayActions(const Game& game,
                                                       absl::Span<const uint8_t> actions);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PLAY_ACTIONS_H_

@@ -1,6 +1,5 @@
 // A position of a game, whichever game it is. Whoever only plays needs no more than this.
-#ifndef MALLOCGAME_GAME_POSITION_H_
-#define MALLOCGAME_GAME_POSITION_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -101,5 +100,3 @@ class Position {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_POSITION_H_

@@ -1,6 +1,5 @@
 // What fast memory and the copy channel are worth, tick by tick.
-#ifndef MALLOCGAME_GAME_PRICES_H_
-#define MALLOCGAME_GAME_PRICES_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -49,5 +48,3 @@ absl::Status ValidatePrices(const Program& program, const Prices& prices);
 Prices UniformPrices(const Game& game, double scale);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRICES_H_

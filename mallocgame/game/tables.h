@@ -1,8 +1,7 @@
 // What the rules look up at every step, computed once for a game: the decisions in order, and the
 // price of every instruction under every placement of the buffers that the game asks about. Private
 // to the folder. Of absent values, an index is -1; game/time/state_view.h names the others.
-#ifndef MALLOCGAME_GAME_TABLES_H_
-#define MALLOCGAME_GAME_TABLES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -153,5 +152,3 @@ struct GameTables {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_TABLES_H_

@@ -3,8 +3,7 @@
 // and then the log by UndoLog::Rollback(mark). That costs as much as was changed, not as is stored.
 // The log is one block because States are copied all the time, and a copy costs mostly by the
 // number of its blocks.
-#ifndef MALLOCGAME_GAME_UNDO_VECTOR_H_
-#define MALLOCGAME_GAME_UNDO_VECTOR_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -102,5 +101,3 @@ class UndoVector {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_UNDO_VECTOR_H_

@@ -1,8 +1,7 @@
 // The chips, each in one row: all that tells one from another. Beside it a chip has a price law
 // (price_law.h), and a row of its own for the compiler's options
 // (bindings/python/mallocgame/xla/targets.py).
-#ifndef MALLOCGAME_HARDWARE_CHIPS_H_
-#define MALLOCGAME_HARDWARE_CHIPS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -40,5 +39,3 @@ absl::Span<const Chip> Chips();
 const Chip* FindChip(absl::string_view hardware);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_HARDWARE_CHIPS_H_

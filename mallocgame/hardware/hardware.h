@@ -1,8 +1,7 @@
 // The machine that a program runs on: two memories, the channel between them, and the rates that
 // turn work into time. A Hardware is a plain value, made from a preset or a JSON file; it knows no
 // program.
-#ifndef MALLOCGAME_HARDWARE_HARDWARE_H_
-#define MALLOCGAME_HARDWARE_HARDWARE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -73,5 +72,3 @@ absl::StatusOr<Hardware> HardwareFromJson(absl::string_view json);
 std::string HardwareToJson(const Hardware& hardware);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_HARDWARE_HARDWARE_H_

@@ -1,8 +1,7 @@
 // What the chips were measured to reach, beside the public figures of their presets, and how much
 // of the compiler's prices they need: the figures that calibrated prices are made with
 // (program/calibrate.h).
-#ifndef MALLOCGAME_HARDWARE_PRICE_LAW_H_
-#define MALLOCGAME_HARDWARE_PRICE_LAW_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -51,5 +50,3 @@ absl::StatusOr<std::vector<LawSource>> PriceLawSources(absl::string_view hardwar
 absl::StatusOr<Hardware> CalibrateHardware(const Hardware& hardware, const PriceLaw& law);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_HARDWARE_PRICE_LAW_H_

@@ -4,8 +4,7 @@
 //
 // Within one major version fields and slots are added at the end only. Each struct says its size,
 // so that either side knows which fields the other has.
-#ifndef MALLOCGAME_PJRT_C_API_H_
-#define MALLOCGAME_PJRT_C_API_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -210,5 +209,3 @@ struct PhaseCompileExtension {
 };
 
 }  // namespace mallocgame::pjrt
-
-#endif  // MALLOCGAME_PJRT_C_API_H_

@@ -1,6 +1,5 @@
 // How a program is to be compiled: xla::CompileOptionsProto.
-#ifndef MALLOCGAME_PJRT_COMPILE_OPTIONS_H_
-#define MALLOCGAME_PJRT_COMPILE_OPTIONS_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -24,5 +23,3 @@ absl::StatusOr<std::string> CompileOptions(int64_t num_partitions,
                                            const OptionOverrides& overrides);
 
 }  // namespace mallocgame::pjrt
-
-#endif  // MALLOCGAME_PJRT_COMPILE_OPTIONS_H_

@@ -1,6 +1,5 @@
 // What the phases of a compile take and give: xla::PjRtPartialProgramProto.
-#ifndef MALLOCGAME_PJRT_PARTIAL_PROGRAM_H_
-#define MALLOCGAME_PJRT_PARTIAL_PROGRAM_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -29,5 +28,3 @@ absl::StatusOr<PartialProgram> ParsePartialProgram(absl::string_view bytes);
 std::string SerializePartialProgram(const PartialProgram& partial);
 
 }  // namespace mallocgame::pjrt
-
-#endif  // MALLOCGAME_PJRT_PARTIAL_PROGRAM_H_

@@ -1,6 +1,5 @@
 // A compiler behind the PJRT C API, as libtpu is one. It needs no chip.
-#ifndef MALLOCGAME_PJRT_PLUGIN_H_
-#define MALLOCGAME_PJRT_PLUGIN_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -88,5 +87,3 @@ class Plugin {
 };
 
 }  // namespace mallocgame::pjrt
-
-#endif  // MALLOCGAME_PJRT_PLUGIN_H_

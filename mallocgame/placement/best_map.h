@@ -1,7 +1,6 @@
 // The fastest of the maps that fit, as maps are graded one after another. Which one that is is
 // decided by what was measured; what is told of it is the latency without noise.
-#ifndef MALLOCGAME_PLACEMENT_BEST_MAP_H_
-#define MALLOCGAME_PLACEMENT_BEST_MAP_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -33,5 +32,3 @@ class BestMap {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLACEMENT_BEST_MAP_H_

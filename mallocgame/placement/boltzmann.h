@@ -1,7 +1,6 @@
 // EGRL's stateless chromosome: for every tensor, a prior for each level and a temperature. A map is
 // drawn tensor by tensor from softmax(prior / temperature). A plain value.
-#ifndef MALLOCGAME_PLACEMENT_BOLTZMANN_H_
-#define MALLOCGAME_PLACEMENT_BOLTZMANN_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -47,5 +46,3 @@ class Boltzmann {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLACEMENT_BOLTZMANN_H_

@@ -1,7 +1,6 @@
 // What a placement map says on a game: what its levels mean, and which of its numbers a segment of
 // the game's dense intents takes.
-#ifndef MALLOCGAME_PLACEMENT_GAME_LEVELS_H_
-#define MALLOCGAME_PLACEMENT_GAME_LEVELS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -40,5 +39,3 @@ class GameLevels {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLACEMENT_GAME_LEVELS_H_

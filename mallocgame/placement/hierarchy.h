@@ -12,8 +12,7 @@
 // of their first readers, as far as they have room. The first reader then takes what is in the
 // buffer from there, at the rate of level 0, and gives its room back. Weights whose first reader
 // runs several times are not fetched.
-#ifndef MALLOCGAME_PLACEMENT_HIERARCHY_H_
-#define MALLOCGAME_PLACEMENT_HIERARCHY_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -55,5 +54,3 @@ absl::StatusOr<Hierarchy> HierarchyPreset(absl::string_view name);
 std::vector<std::string> HierarchyPresetNames();
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLACEMENT_HIERARCHY_H_

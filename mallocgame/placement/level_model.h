@@ -15,8 +15,7 @@
 // needed first, so one number says all: for how long the slowest level has worked ahead. Fetching
 // as early and as much as possible is the best that can be done with a map, because a fetch takes
 // the same time of the same level whenever it is done.
-#ifndef MALLOCGAME_PLACEMENT_LEVEL_MODEL_H_
-#define MALLOCGAME_PLACEMENT_LEVEL_MODEL_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -87,5 +86,3 @@ class LevelModel {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLACEMENT_LEVEL_MODEL_H_

@@ -14,8 +14,7 @@
 // sooner, later, much later, or as by importance. Of the candidates the one is taken whose turn it
 // is, and served as its number says or, where that is illegal, in the nearest way that is legal.
 // docs/placement.md says more.
-#ifndef MALLOCGAME_PLACEMENT_PLACEMENT_H_
-#define MALLOCGAME_PLACEMENT_PLACEMENT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -144,5 +143,3 @@ class PlacementProblem {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLACEMENT_PLACEMENT_H_

@@ -5,8 +5,7 @@
 //
 // As a priority game sees it, a node is a run: accesses of one buffer that follow each other. Its
 // first tensor is that buffer; in the place of the second one stands when the run has its turn.
-#ifndef MALLOCGAME_PLACEMENT_PLACEMENT_GRAPH_H_
-#define MALLOCGAME_PLACEMENT_PLACEMENT_GRAPH_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -74,5 +73,3 @@ PlacementGraph MakePlacementGraph(const Program& program);
 PlacementGraph MakePlacementGraph(const PriorityTables& tables);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLACEMENT_PLACEMENT_GRAPH_H_

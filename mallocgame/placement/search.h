@@ -13,8 +13,7 @@
 //               for each level and a temperature. It draws from them the map that is evaluated.
 //   anneal      Our own: simulated annealing from the compiler's map, over maps that are
 //               rectified before they are evaluated. It shows how much can be gained, but slowly.
-#ifndef MALLOCGAME_PLACEMENT_SEARCH_H_
-#define MALLOCGAME_PLACEMENT_SEARCH_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -56,5 +55,3 @@ absl::StatusOr<PlacementSearchResult> SearchPlacement(const PlacementProblem& pr
                                                       const PlacementSearchOptions& options);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLACEMENT_SEARCH_H_

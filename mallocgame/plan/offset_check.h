@@ -1,7 +1,6 @@
 // CheckOffsets says whether offsets solve an OffsetProblem, and if not, which rule is broken where.
 // It shares no code with the solver but what an interval takes at which time.
-#ifndef MALLOCGAME_PLAN_OFFSET_CHECK_H_
-#define MALLOCGAME_PLAN_OFFSET_CHECK_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -41,5 +40,3 @@ absl::StatusOr<OffsetVerdict> CheckOffsets(const OffsetProblem& problem,
                                            absl::Span<const int64_t> offsets);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLAN_OFFSET_CHECK_H_

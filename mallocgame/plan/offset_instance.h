@@ -1,7 +1,6 @@
 // How an OffsetProblem becomes an OffsetInstance: bytes become whole units, and time becomes
 // moments. Private to the folder.
-#ifndef MALLOCGAME_PLAN_OFFSET_INSTANCE_H_
-#define MALLOCGAME_PLAN_OFFSET_INSTANCE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -50,5 +49,3 @@ class OffsetModel {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLAN_OFFSET_INSTANCE_H_

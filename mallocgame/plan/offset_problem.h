@@ -1,7 +1,6 @@
 // What is well formed in an OffsetProblem, and which bytes an interval takes at which time. Private
 // to the folder.
-#ifndef MALLOCGAME_PLAN_OFFSET_PROBLEM_H_
-#define MALLOCGAME_PLAN_OFFSET_PROBLEM_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -37,5 +36,3 @@ struct OffsetPiece {
 std::vector<OffsetPiece> PiecesOf(const OffsetInterval& interval);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLAN_OFFSET_PROBLEM_H_

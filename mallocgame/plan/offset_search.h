@@ -1,7 +1,6 @@
 // The exact half of SolveOffsets: a depth-first search for the offsets of intervals that overlap,
 // directly or through others. Offsets and heights are in whole units. Private to the folder.
-#ifndef MALLOCGAME_PLAN_OFFSET_SEARCH_H_
-#define MALLOCGAME_PLAN_OFFSET_SEARCH_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -183,5 +182,3 @@ class OffsetSearch {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLAN_OFFSET_SEARCH_H_

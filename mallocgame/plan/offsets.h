@@ -2,8 +2,7 @@
 // the same time. Heuristics give a first answer; if it is too high, an exact search finds offsets
 // within the capacity or proves that there are none. CheckOffsets (offset_check.h) judges offsets.
 // Only RepairOffsets, which does this for a plan, knows of programs.
-#ifndef MALLOCGAME_PLAN_OFFSETS_H_
-#define MALLOCGAME_PLAN_OFFSETS_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -121,5 +120,3 @@ absl::StatusOr<OffsetResult> RepairOffsets(const Program& program, const Hardwar
                                            Plan& plan, const OffsetLimits& limits = {});
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLAN_OFFSETS_H_

@@ -17,8 +17,7 @@
 // upper; with `end`, the times at which intervals and gaps end are the last ones at which they are.
 // Columns of other names, as MiniMalloc's `hint`, say nothing. A quote is a character like any
 // other.
-#ifndef MALLOCGAME_PLAN_OFFSETS_CSV_H_
-#define MALLOCGAME_PLAN_OFFSETS_CSV_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -59,5 +58,3 @@ std::string OffsetsToCsv(const OffsetTable& table, absl::Span<const int64_t> off
 std::vector<std::string> RowNames(const OffsetTable& table);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLAN_OFFSETS_CSV_H_

@@ -1,8 +1,7 @@
 // What every plan of a program holds because kernels pin arrays to fast memory (Pin::kFast): where
 // these buffers lie, and the copies that fill them. No player decides about them. They lie at the
 // lowest bytes, so to players these bytes are reserved as those of instructions are.
-#ifndef MALLOCGAME_PLAN_PINNED_H_
-#define MALLOCGAME_PLAN_PINNED_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -32,5 +31,3 @@ absl::Status CheckPinsFit(const Program& program, const Hardware& hardware);
 std::vector<int64_t> BytesBelowPlayers(const Program& program, const Hardware& hardware);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLAN_PINNED_H_

@@ -1,8 +1,7 @@
 // A Plan says where each buffer lies when, and what is copied when. It is the common coin: the
 // game, every solver and XLA's own assignment end in a Plan, and Validate and Simulate judge all of
 // them alike.
-#ifndef MALLOCGAME_PLAN_PLAN_H_
-#define MALLOCGAME_PLAN_PLAN_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -80,5 +79,3 @@ absl::Status CheckWellFormed(const Program& program, const Hardware& hardware, c
 std::string PlanToString(const Program& program, const Plan& plan);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLAN_PLAN_H_

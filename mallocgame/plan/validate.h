@@ -1,8 +1,7 @@
 // Validate says whether the hardware can carry out a plan, and if not, which rule is broken where.
 // It shares no code with the game or a solver. It checks what the hardware requires, not the game's
 // policies: XLA's own plans, with sliced copies or evictions at any later tick, are valid too.
-#ifndef MALLOCGAME_PLAN_VALIDATE_H_
-#define MALLOCGAME_PLAN_VALIDATE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -49,5 +48,3 @@ struct Verdict {
 Verdict Validate(const Program& program, const Hardware& hardware, const Plan& plan);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLAN_VALIDATE_H_

@@ -1,7 +1,6 @@
 // The part of Validate that follows each buffer's value through time: where the newest one is, and
 // whether every access, prefetch and eviction finds it there. Private to the folder.
-#ifndef MALLOCGAME_PLAN_VALUE_RULES_H_
-#define MALLOCGAME_PLAN_VALUE_RULES_H_
+#pragma once
 
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/plan/validate.h"
@@ -14,5 +13,3 @@ namespace mallocgame {
 Verdict CheckValues(const Program& program, const Plan& plan);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PLAN_VALUE_RULES_H_

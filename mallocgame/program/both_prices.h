@@ -12,8 +12,7 @@
 // What one set may lose for the other is `lean`, in [-1, 1]: above 0 the other set's latency is
 // taken for so much less than it is, below 0 the own set's. At 1 and -1 one set counts alone. Plans
 // found at several leans are the frontier of the two.
-#ifndef MALLOCGAME_PROGRAM_BOTH_PRICES_H_
-#define MALLOCGAME_PROGRAM_BOTH_PRICES_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -59,5 +58,3 @@ struct Times {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PROGRAM_BOTH_PRICES_H_

@@ -21,8 +21,7 @@
 // price has the roofline with the flops that kernels reach, an instruction without a price its
 // bytes at the achieved bandwidth. A copy takes the transfer of its bytes at that bandwidth, and a
 // latency. Waits for links between chips and for the host stay as they are.
-#ifndef MALLOCGAME_PROGRAM_CALIBRATE_H_
-#define MALLOCGAME_PROGRAM_CALIBRATE_H_
+#pragma once
 
 #include <memory>
 
@@ -48,5 +47,3 @@ absl::StatusOr<Calibrated> CalibratePrices(const Program& program, const Hardwar
                                            const PriceLaw& law);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PROGRAM_CALIBRATE_H_

@@ -1,6 +1,5 @@
 // Checks each invariant of ProgramData once. Private to the folder: others call Program::Create.
-#ifndef MALLOCGAME_PROGRAM_CHECK_H_
-#define MALLOCGAME_PROGRAM_CHECK_H_
+#pragma once
 
 #include "absl/status/status.h"
 #include "mallocgame/program/program.h"
@@ -12,5 +11,3 @@ namespace mallocgame {
 absl::Status CheckProgramData(const ProgramData& data);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PROGRAM_CHECK_H_

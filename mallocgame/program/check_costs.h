@@ -1,6 +1,5 @@
 // Checks the costs of ProgramData, and has what all checks of it share.
-#ifndef MALLOCGAME_PROGRAM_CHECK_COSTS_H_
-#define MALLOCGAME_PROGRAM_CHECK_COSTS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -31,5 +30,3 @@ inline std::string AtTick(const ProgramData& data, int64_t tick) {
 absl::Status CheckCosts(const ProgramData& data);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PROGRAM_CHECK_COSTS_H_

@@ -21,8 +21,7 @@
 //             share of the caution more. What a search gains is then what prices are known for.
 //
 // To all comes the time that the program waits for links between chips (InstructionCost::link_ps).
-#ifndef MALLOCGAME_PROGRAM_COST_MODEL_H_
-#define MALLOCGAME_PROGRAM_COST_MODEL_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -110,5 +109,3 @@ PredictedCycles PredictCycles(const InstructionCost& cost, absl::Span<const Cost
                               uint64_t operands, uint64_t outputs);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PROGRAM_COST_MODEL_H_

@@ -1,6 +1,5 @@
 // How the import of a program went. Files of programs keep it.
-#ifndef MALLOCGAME_PROGRAM_IMPORT_SUMMARY_H_
-#define MALLOCGAME_PROGRAM_IMPORT_SUMMARY_H_
+#pragma once
 
 #include <cstdint>
 
@@ -52,5 +51,3 @@ struct ImportSummary {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PROGRAM_IMPORT_SUMMARY_H_

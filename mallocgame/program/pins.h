@@ -1,6 +1,5 @@
 // How long a buffer that a kernel pins to fast memory stays there, in every plan.
-#ifndef MALLOCGAME_PROGRAM_PINS_H_
-#define MALLOCGAME_PROGRAM_PINS_H_
+#pragma once
 
 #include <vector>
 
@@ -28,5 +27,3 @@ struct PinnedStay {
 absl::StatusOr<std::vector<PinnedStay>> PinnedStays(const Program& program, bool whole);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PROGRAM_PINS_H_

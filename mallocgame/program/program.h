@@ -12,8 +12,7 @@
 // kLoopExit (the while instruction itself). A conditional contributes its branches in order and
 // then itself; a call its callee and then itself. Leaving out the kLoopEntry ticks gives XLA's
 // logical time (XLA reference 1.1), kept in Instruction::logical_time.
-#ifndef MALLOCGAME_PROGRAM_PROGRAM_H_
-#define MALLOCGAME_PROGRAM_PROGRAM_H_
+#pragma once
 
 #include <compare>
 #include <cstdint>
@@ -372,5 +371,3 @@ class Program {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PROGRAM_PROGRAM_H_

@@ -1,6 +1,5 @@
 // The bytes of fast memory that instructions reserve for themselves, over ranges of ticks.
-#ifndef MALLOCGAME_PROGRAM_RESERVED_BYTES_H_
-#define MALLOCGAME_PROGRAM_RESERVED_BYTES_H_
+#pragma once
 
 #include <algorithm>
 #include <bit>
@@ -43,5 +42,3 @@ class ReservedBytes {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_PROGRAM_RESERVED_BYTES_H_

@@ -1,7 +1,6 @@
 // Tables of structs to columns of numbers and back: how replay.proto stores them. Private to this
 // folder.
-#ifndef MALLOCGAME_REPLAY_COLUMNS_H_
-#define MALLOCGAME_REPLAY_COLUMNS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -177,5 +176,3 @@ absl::StatusOr<std::vector<T>> ReadList(const char* table, const Field& field) {
 }
 
 }  // namespace mallocgame::replay
-
-#endif  // MALLOCGAME_REPLAY_COLUMNS_H_

@@ -1,7 +1,6 @@
 // The outside of our binary files: one line of text that says what the file is, then gzip. By the
 // line a wrong file can be named ("this is a game log"); by gzip's checksum a damaged one is found.
-#ifndef MALLOCGAME_REPLAY_CONTAINER_H_
-#define MALLOCGAME_REPLAY_CONTAINER_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -29,5 +28,3 @@ bool IsGzip(absl::string_view bytes);
 absl::StatusOr<std::string> Gunzip(absl::string_view bytes, size_t max_bytes);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_REPLAY_CONTAINER_H_

@@ -1,6 +1,5 @@
 // Reads and writes whole files as byte strings.
-#ifndef MALLOCGAME_REPLAY_FILES_H_
-#define MALLOCGAME_REPLAY_FILES_H_
+#pragma once
 
 #include <string>
 
@@ -22,5 +21,3 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 absl::Status WriteFile(const std::string& path, absl::string_view bytes);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_REPLAY_FILES_H_

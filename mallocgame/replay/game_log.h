@@ -1,7 +1,6 @@
 // A logged game (.mgr): what was played, under which rules, and what it was worth. With it anyone
 // can replay the game bit for bit.
-#ifndef MALLOCGAME_REPLAY_GAME_LOG_H_
-#define MALLOCGAME_REPLAY_GAME_LOG_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -86,5 +85,3 @@ absl::Status CheckSearchStatistics(const GameLog& log);
 absl::StatusOr<ReplayVerdict> ReplayLog(const GameLog& log, std::shared_ptr<const Program> program);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_REPLAY_GAME_LOG_H_

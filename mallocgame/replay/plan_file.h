@@ -26,8 +26,7 @@
 // and so are all indices.
 //
 //     "ordered_from": "fedcba9876543210", "order": [0, 2, 1],
-#ifndef MALLOCGAME_REPLAY_PLAN_FILE_H_
-#define MALLOCGAME_REPLAY_PLAN_FILE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -67,5 +66,3 @@ absl::StatusOr<OrderedPlan> OrderedPlanFromJson(const std::shared_ptr<const Prog
                                                 absl::string_view json);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_REPLAY_PLAN_FILE_H_

@@ -1,7 +1,6 @@
 // A program file (.mgp): what ImportHlo made of a module, the hardware that the module was compiled
 // for, and XLA's own answer. It has all that solving, playing and judging need, without HLO.
-#ifndef MALLOCGAME_REPLAY_PROGRAM_FILE_H_
-#define MALLOCGAME_REPLAY_PROGRAM_FILE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -35,5 +34,3 @@ std::string SerializeProgramFile(const ProgramFile& file);
 absl::StatusOr<ProgramFile> ParseProgramFile(absl::string_view bytes);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_REPLAY_PROGRAM_FILE_H_

@@ -1,8 +1,7 @@
 // Our values to the messages of replay.proto and back. Reading checks types and table lengths;
 // Program::Create, ValidateHardware and Validate check what the values mean. Private to this
 // folder.
-#ifndef MALLOCGAME_REPLAY_WIRE_H_
-#define MALLOCGAME_REPLAY_WIRE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -52,5 +51,3 @@ std::string SerializeMessage(const google::protobuf::MessageLite& message);
 absl::Status ParseMessage(absl::string_view bytes, google::protobuf::MessageLite& message);
 
 }  // namespace mallocgame::replay
-
-#endif  // MALLOCGAME_REPLAY_WIRE_H_

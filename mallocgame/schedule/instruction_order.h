@@ -1,6 +1,5 @@
 // The same program with its instructions in another order, which computes the same.
-#ifndef MALLOCGAME_SCHEDULE_INSTRUCTION_ORDER_H_
-#define MALLOCGAME_SCHEDULE_INSTRUCTION_ORDER_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -38,5 +37,3 @@ absl::StatusOr<ReorderedProgram> Reordered(const Program& program, absl::Span<co
 ReorderedProgram ReorderedLegally(const Program& program, absl::Span<const Tick> order);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SCHEDULE_INSTRUCTION_ORDER_H_

@@ -1,6 +1,5 @@
 // Orders by the rules of the field: a list scheduler takes one ready unit after another.
-#ifndef MALLOCGAME_SCHEDULE_LIST_SCHEDULING_H_
-#define MALLOCGAME_SCHEDULE_LIST_SCHEDULING_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -32,5 +31,3 @@ std::optional<ListRule> ListRuleOf(absl::string_view name);
 UnitOrder ListSchedule(const ScheduleUnits& units, const CostModel& cost_model, ListRule rule);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SCHEDULE_LIST_SCHEDULING_H_

@@ -1,6 +1,5 @@
 // Where values stay with respect to loops. Private to the core.
-#ifndef MALLOCGAME_SCHEDULE_LOOP_HOMES_H_
-#define MALLOCGAME_SCHEDULE_LOOP_HOMES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -37,5 +36,3 @@ class LoopHomes {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SCHEDULE_LOOP_HOMES_H_

@@ -1,6 +1,5 @@
 // What an order of instructions needs of main memory.
-#ifndef MALLOCGAME_SCHEDULE_MAIN_MEMORY_H_
-#define MALLOCGAME_SCHEDULE_MAIN_MEMORY_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -57,5 +56,3 @@ int64_t PackedMainBytes(std::vector<BufferLife> lives);
 std::vector<int64_t> BestFitOffsets(absl::Span<const BufferLife> lives, int64_t alignment);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SCHEDULE_MAIN_MEMORY_H_

@@ -2,8 +2,7 @@
 // order may have which keeps these dependences. A unit is an instruction with all that it runs: a
 // loop with its condition and body, a conditional with its branches, a call with its callee. The
 // units of a body are ordered like those of the entry, once for all trips.
-#ifndef MALLOCGAME_SCHEDULE_UNITS_H_
-#define MALLOCGAME_SCHEDULE_UNITS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -59,5 +58,3 @@ class ScheduleUnits {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SCHEDULE_UNITS_H_

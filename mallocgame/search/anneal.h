@@ -1,7 +1,6 @@
 // Simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983) over any neighbourhood: the one loop of
 // all solvers that anneal.
-#ifndef MALLOCGAME_SEARCH_ANNEAL_H_
-#define MALLOCGAME_SEARCH_ANNEAL_H_
+#pragma once
 
 #include <cmath>
 #include <cstdint>
@@ -46,5 +45,3 @@ struct AnnealOptions {
 void Anneal(Neighbourhood& search, const AnnealOptions& options, Rng& rng);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SEARCH_ANNEAL_H_

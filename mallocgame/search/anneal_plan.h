@@ -3,8 +3,7 @@
 // start. Where a program repeats itself, what stands for the repeats is annealed first, and taken
 // over by the others. Where there is time for more, hotter chains follow the first, each from the
 // best plan so far.
-#ifndef MALLOCGAME_SEARCH_ANNEAL_PLAN_H_
-#define MALLOCGAME_SEARCH_ANNEAL_PLAN_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -26,5 +25,3 @@ absl::StatusOr<FoundPlan> AnnealPlan(const Game& game, absl::Span<const Plan> pl
                                      const std::function<double(int64_t)>& used);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SEARCH_ANNEAL_PLAN_H_

@@ -1,6 +1,5 @@
 // A plan that a search has found.
-#ifndef MALLOCGAME_SEARCH_FOUND_PLAN_H_
-#define MALLOCGAME_SEARCH_FOUND_PLAN_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -22,5 +21,3 @@ struct FoundPlan {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SEARCH_FOUND_PLAN_H_

@@ -11,8 +11,7 @@
 //                     1996). The others are served anew where it pays.
 // In the words of reinforcement learning a 1-flip deviates from the incumbent's policy once, and
 // follows it before and after.
-#ifndef MALLOCGAME_SEARCH_GAME_MOVES_H_
-#define MALLOCGAME_SEARCH_GAME_MOVES_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -37,5 +36,3 @@ class GameMoves {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SEARCH_GAME_MOVES_H_

@@ -1,8 +1,7 @@
 // Local search over priority games. The accepted solution is a whole game and an intent that
 // led to it. A trial changes what is wanted for some segments and plays on from the first decision
 // that this concerns, beside the accepted game (incumbent_trace.h).
-#ifndef MALLOCGAME_SEARCH_GAME_SEARCH_H_
-#define MALLOCGAME_SEARCH_GAME_SEARCH_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -71,5 +70,3 @@ class GameSearch final : public Neighbourhood {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SEARCH_GAME_SEARCH_H_

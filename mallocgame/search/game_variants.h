@@ -1,6 +1,5 @@
 // Other games of the same program and hardware, which searches turn to.
-#ifndef MALLOCGAME_SEARCH_GAME_VARIANTS_H_
-#define MALLOCGAME_SEARCH_GAME_VARIANTS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -56,5 +55,3 @@ std::shared_ptr<const Game> GameByDefault(const Game& game);
 std::shared_ptr<const Game> GameWithoutLargest(const Game& game);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SEARCH_GAME_VARIANTS_H_

@@ -1,7 +1,6 @@
 // Intents (game/intent.h) that are read from games, of any order of instructions. Games say what
 // theirs are (Game::OpenIntent, Game::ReadPlan, Position::DecidedSegment).
-#ifndef MALLOCGAME_SEARCH_INTENT_H_
-#define MALLOCGAME_SEARCH_INTENT_H_
+#pragma once
 
 #include <cstdint>
 
@@ -27,5 +26,3 @@ Intent IntentLike(const PriorityGame& game, absl::Span<const Segment> decided,
                   absl::Span<const int32_t> own_access);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SEARCH_INTENT_H_

@@ -1,7 +1,6 @@
 // What local search asks of whatever it changes: a solution, random *moves* from it, and what they
 // cost. A move sets up a trial beside the accepted solution, which takes its place or is forgotten.
-#ifndef MALLOCGAME_SEARCH_NEIGHBOURHOOD_H_
-#define MALLOCGAME_SEARCH_NEIGHBOURHOOD_H_
+#pragma once
 
 #include <cstdint>
 
@@ -26,5 +25,3 @@ class Neighbourhood {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SEARCH_NEIGHBOURHOOD_H_

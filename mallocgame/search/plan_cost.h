@@ -1,7 +1,6 @@
 // What a plan costs at the prices of a game and, where its program has two sets of them, at the
 // others (program/both_prices.h).
-#ifndef MALLOCGAME_SEARCH_PLAN_COST_H_
-#define MALLOCGAME_SEARCH_PLAN_COST_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -39,5 +38,3 @@ int64_t ValueOf(const Program& program, const PlanCost& cost);
 double ValueWithPreloads(const Program& program, const PlanCost& cost);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SEARCH_PLAN_COST_H_

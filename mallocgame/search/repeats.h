@@ -1,8 +1,7 @@
 // Where a program does the same again, as it does in layers that are unrolled. Found by structure:
 // two ticks are the same if their instructions have the same prices and accesses, and so have those
 // around them. Names are not looked at.
-#ifndef MALLOCGAME_SEARCH_REPEATS_H_
-#define MALLOCGAME_SEARCH_REPEATS_H_
+#pragma once
 
 #include <vector>
 
@@ -26,5 +25,3 @@ class Repeats {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SEARCH_REPEATS_H_

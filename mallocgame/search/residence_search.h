@@ -13,8 +13,7 @@
 // Where no room is left for what is placed, it takes that of others, which look for another place
 // and go to main memory if there is none: an ejection chain (Glover 1996). Bytes that a move frees
 // are offered to accesses nearby: ruin and recreate (Schrimpf et al. 2000).
-#ifndef MALLOCGAME_SEARCH_RESIDENCE_SEARCH_H_
-#define MALLOCGAME_SEARCH_RESIDENCE_SEARCH_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -108,5 +107,3 @@ class ResidenceSearch final : public Neighbourhood {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SEARCH_RESIDENCE_SEARCH_H_

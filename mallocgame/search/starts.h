@@ -1,8 +1,7 @@
 // Where searches of the priority game start: *multi-start*. A priority game may weigh importance in
 // several ways, and may ask about small buffers or not; in each, greedy plays, and a player who
 // follows a plan.
-#ifndef MALLOCGAME_SEARCH_STARTS_H_
-#define MALLOCGAME_SEARCH_STARTS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -37,5 +36,3 @@ std::vector<GameStart> PriorityStarts(const PriorityGame& game, const FoundPlan*
 void KeepBest(const Game& game, size_t count, std::vector<GameStart>& starts);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SEARCH_STARTS_H_

@@ -1,8 +1,7 @@
 // The transfers between main and fast memory that are under way, served in the time that
 // instructions leave to them. Work is counted in picoseconds of the whole channel. Private to the
 // folder.
-#ifndef MALLOCGAME_SIMULATOR_COPY_CHANNEL_H_
-#define MALLOCGAME_SIMULATOR_COPY_CHANNEL_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -40,5 +39,3 @@ class CopyChannel {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SIMULATOR_COPY_CHANNEL_H_

@@ -1,7 +1,6 @@
 // What a plan costs, as Simulate found out. Times are integer picoseconds of one run of the
 // program, loops included.
-#ifndef MALLOCGAME_SIMULATOR_REPORT_H_
-#define MALLOCGAME_SIMULATOR_REPORT_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -38,5 +37,3 @@ struct Report {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SIMULATOR_REPORT_H_

@@ -6,8 +6,7 @@
 //
 // docs/numbers.md lists where this differs from XLA's own runtime simulator (XLA reference 3.5) on
 // purpose.
-#ifndef MALLOCGAME_SIMULATOR_SIMULATE_H_
-#define MALLOCGAME_SIMULATOR_SIMULATE_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "mallocgame/plan/plan.h"
@@ -22,5 +21,3 @@ namespace mallocgame {
 absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SIMULATOR_SIMULATE_H_

@@ -1,6 +1,5 @@
 // Where the time of a plan goes, tick by tick: the numbers that Simulate adds up.
-#ifndef MALLOCGAME_SIMULATOR_TIMELINE_H_
-#define MALLOCGAME_SIMULATOR_TIMELINE_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -32,5 +31,3 @@ struct TickTime {
 absl::StatusOr<std::vector<TickTime>> Timeline(const CostModel& cost_model, const Plan& plan);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SIMULATOR_TIMELINE_H_

@@ -1,7 +1,6 @@
 // A stage behind a solver's start: it improves the plan of a result, has it judged, and keeps the
 // better one.
-#ifndef MALLOCGAME_SOLVERS_ANNEAL_RESULT_H_
-#define MALLOCGAME_SOLVERS_ANNEAL_RESULT_H_
+#pragma once
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,5 +26,3 @@ absl::Status AnnealResult(const Game& game, Budget& budget, SolveResult& result,
                           absl::Span<const SolveResult> others = {});
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_ANNEAL_RESULT_H_

@@ -1,8 +1,7 @@
 // Bounds that no valid plan can beat, from the prices of the instructions alone: the
 // *no-contention* bound, and the table of prices that stronger bounds are made of
 // (bindings/python/mallocgame/bounds). proof.md there has the proofs.
-#ifndef MALLOCGAME_SOLVERS_BOUNDS_H_
-#define MALLOCGAME_SOLVERS_BOUNDS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -45,5 +44,3 @@ absl::StatusOr<PlacementPrices> PricePlacements(const CostModel& cost_model, int
 absl::StatusOr<int64_t> NoContentionPs(const CostModel& cost_model);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_BOUNDS_H_

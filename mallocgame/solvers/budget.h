@@ -1,6 +1,5 @@
 // The recorder of a Solve call that plays: it also keeps the call's limits and the best game.
-#ifndef MALLOCGAME_SOLVERS_BUDGET_H_
-#define MALLOCGAME_SOLVERS_BUDGET_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -65,5 +64,3 @@ class Budget : public Recorder {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_BUDGET_H_

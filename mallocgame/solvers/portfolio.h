@@ -1,6 +1,5 @@
 // Runs several solvers within one time limit on all cores that it may use; the best plan wins.
-#ifndef MALLOCGAME_SOLVERS_PORTFOLIO_H_
-#define MALLOCGAME_SOLVERS_PORTFOLIO_H_
+#pragma once
 
 #include <functional>
 
@@ -30,5 +29,3 @@ absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem,
                                                   const SolveFunction& solve);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_PORTFOLIO_H_

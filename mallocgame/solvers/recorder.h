@@ -1,7 +1,6 @@
 // What one Solve call has found so far: its evaluations and its curve, which the caller is told of
 // as it grows. Every stage of the call gets the same one.
-#ifndef MALLOCGAME_SOLVERS_RECORDER_H_
-#define MALLOCGAME_SOLVERS_RECORDER_H_
+#pragma once
 
 #include <cstdint>
 #include <limits>
@@ -69,5 +68,3 @@ class Recorder {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_RECORDER_H_

@@ -1,6 +1,5 @@
 // The library's solvers by name.
-#ifndef MALLOCGAME_SOLVERS_REGISTRY_H_
-#define MALLOCGAME_SOLVERS_REGISTRY_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -26,5 +25,3 @@ absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& pr
                                   const SolveLimits& limits);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_REGISTRY_H_

@@ -1,7 +1,6 @@
 // A solver takes a program, hardware and limits and returns a plan. Every way of deciding is one,
 // so one table compares everything.
-#ifndef MALLOCGAME_SOLVERS_SOLVER_H_
-#define MALLOCGAME_SOLVERS_SOLVER_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -117,5 +116,3 @@ absl::StatusOr<SolveResult> JudgePlan(const Game& game, Plan plan);
 absl::StatusOr<SolveResult> JudgePlay(Play play);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_SOLVER_H_

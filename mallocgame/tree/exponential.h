@@ -1,7 +1,6 @@
 // Infinity, and e^x in a form that compilers turn into vector instructions, with the same result on
 // every machine. Private to the folder.
-#ifndef MALLOCGAME_TREE_EXPONENTIAL_H_
-#define MALLOCGAME_TREE_EXPONENTIAL_H_
+#pragma once
 
 #include <bit>
 #include <cstdint>
@@ -35,5 +34,3 @@ inline float Exp(float x) {
 }
 
 }  // namespace mallocgame::mcts
-
-#endif  // MALLOCGAME_TREE_EXPONENTIAL_H_

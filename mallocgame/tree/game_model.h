@@ -4,8 +4,7 @@
 //
 // Positions are not copied. Each root has one, which becomes the position in question by undoing
 // and applying decisions.
-#ifndef MALLOCGAME_TREE_GAME_MODEL_H_
-#define MALLOCGAME_TREE_GAME_MODEL_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -81,5 +80,3 @@ class GameModel final : public Model {
 };
 
 }  // namespace mallocgame::mcts
-
-#endif  // MALLOCGAME_TREE_GAME_MODEL_H_

@@ -4,8 +4,7 @@
 //
 // A model that knows no illegal actions, no rewards or no ends leaves those outputs alone: they
 // hold suitable values beforehand.
-#ifndef MALLOCGAME_TREE_MODEL_H_
-#define MALLOCGAME_TREE_MODEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -81,5 +80,3 @@ class Model {
 };
 
 }  // namespace mallocgame::mcts
-
-#endif  // MALLOCGAME_TREE_MODEL_H_

@@ -2,8 +2,7 @@
 // the model's logits and, once it is needed, the policy that they stand for. Rows are padded to
 // whole vectors, because most of the time of a shallow tree goes into these loops. The results are
 // the same numbers on every machine. Private to the folder.
-#ifndef MALLOCGAME_TREE_PRIORS_H_
-#define MALLOCGAME_TREE_PRIORS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -36,5 +35,3 @@ BestPrior Normalise(float* row, size_t count);
 BestPrior FindBest(const float* row, size_t count);
 
 }  // namespace mallocgame::mcts
-
-#endif  // MALLOCGAME_TREE_PRIORS_H_

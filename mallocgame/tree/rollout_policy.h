@@ -1,7 +1,6 @@
 // How a game is played on, from any position to its end: as another one was played, or to get a
 // plan. The *base policy* of rollouts (Bertsekas, Tsitsiklis and Wu 1997).
-#ifndef MALLOCGAME_TREE_ROLLOUT_POLICY_H_
-#define MALLOCGAME_TREE_ROLLOUT_POLICY_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -46,5 +45,3 @@ class RolloutPolicy final : public BasePolicy {
 };
 
 }  // namespace mallocgame::mcts
-
-#endif  // MALLOCGAME_TREE_ROLLOUT_POLICY_H_

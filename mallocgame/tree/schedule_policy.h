@@ -1,7 +1,6 @@
 // How a schedule game is played on: units by rank, then residences as an intent wants. And how any
 // game is.
-#ifndef MALLOCGAME_TREE_SCHEDULE_POLICY_H_
-#define MALLOCGAME_TREE_SCHEDULE_POLICY_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -63,5 +62,3 @@ class SchedulePolicy final : public BasePolicy {
 std::unique_ptr<BasePolicy> MakePolicy(const Game& game, const Plan* plan = nullptr);
 
 }  // namespace mallocgame::mcts
-
-#endif  // MALLOCGAME_TREE_SCHEDULE_POLICY_H_

@@ -12,8 +12,7 @@
 // model as one batch, and adds the model's answers to the trees. The tree of a root depends only on
 // its model, its seed and the options. It does not depend on the other roots, on the number of
 // threads, or on how a batch was split.
-#ifndef MALLOCGAME_TREE_SEARCH_H_
-#define MALLOCGAME_TREE_SEARCH_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -119,5 +118,3 @@ class Search {
 };
 
 }  // namespace mallocgame::mcts
-
-#endif  // MALLOCGAME_TREE_SEARCH_H_

@@ -1,8 +1,7 @@
 // Rules of selection. A rule says which action to follow at the root and below it, which one to
 // play in the end, and what a policy should learn. The search is one loop, and takes a rule as an
 // argument: PUCT, Gumbel, or another one that a caller writes.
-#ifndef MALLOCGAME_TREE_SELECTION_H_
-#define MALLOCGAME_TREE_SELECTION_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -150,5 +149,3 @@ struct Halving {
 Halving HalvingAt(int considered, int simulations, int index);
 
 }  // namespace mallocgame::mcts
-
-#endif  // MALLOCGAME_TREE_SELECTION_H_

@@ -1,8 +1,7 @@
 // The search tree of one root: an array of nodes, of which node 0 is the root. A node also holds
 // what is known of the edge that leads to it. An edge that was never followed has no node; only its
 // prior is kept, in the row of priors of the node that it leaves.
-#ifndef MALLOCGAME_TREE_TREE_H_
-#define MALLOCGAME_TREE_TREE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -121,5 +120,3 @@ class Tree {
 };
 
 }  // namespace mallocgame::mcts
-
-#endif  // MALLOCGAME_TREE_TREE_H_

@@ -1,8 +1,7 @@
 // What reinforcement learning calls an environment: one game after the other, with observations.
 // Each episode draws its game from a list. That draw is the only chance in it: episode k of seed s
 // plays the same game everywhere. An Environment belongs to one thread at a time.
-#ifndef MALLOCGAME_VECTOR_ENVIRONMENT_H_
-#define MALLOCGAME_VECTOR_ENVIRONMENT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -100,5 +99,3 @@ class Environment {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_VECTOR_ENVIRONMENT_H_

@@ -1,8 +1,7 @@
 // Many environments that are stepped together and write into the caller's memory: a few in the
 // caller's thread, many on threads. Step by step it does what Gymnasium's SyncVectorEnv does with
 // the same environments, whatever the number of threads. One call at a time.
-#ifndef MALLOCGAME_VECTOR_VECTOR_ENV_H_
-#define MALLOCGAME_VECTOR_VECTOR_ENV_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -108,5 +107,3 @@ class VectorEnv {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_VECTOR_VECTOR_ENV_H_

@@ -1,7 +1,6 @@
 // What the checkpoints among the seeds were trained on, with settings that make them small. When
 // any of it changes, those seeds must be made again.
-#ifndef MALLOCGAME_TESTS_FUZZ_AGENT_SAMPLE_H_
-#define MALLOCGAME_TESTS_FUZZ_AGENT_SAMPLE_H_
+#pragma once
 
 #include <initializer_list>
 #include <memory>
@@ -89,5 +88,3 @@ inline std::shared_ptr<const PlacementProblem> SamplePlacement() {
 }
 
 }  // namespace mallocgame::fuzz
-
-#endif  // MALLOCGAME_TESTS_FUZZ_AGENT_SAMPLE_H_

@@ -1,6 +1,5 @@
 // The check of both lists of readers.
-#ifndef MALLOCGAME_TESTS_FUZZ_BEAR_SEEDS_H_
-#define MALLOCGAME_TESTS_FUZZ_BEAR_SEEDS_H_
+#pragma once
 
 #include "tests/fuzz/readers.h"
 
@@ -10,5 +9,3 @@ namespace mallocgame::fuzz {
 void CheckBearsSeeds(const Reader& reader, int mutations);
 
 }  // namespace mallocgame::fuzz
-
-#endif  // MALLOCGAME_TESTS_FUZZ_BEAR_SEEDS_H_

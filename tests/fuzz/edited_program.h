@@ -1,7 +1,6 @@
 // Makes a program and hardware of any bytes: a random valid program, then edits of single numbers
 // of both. Program::Create refuses most of them. The rest of the library must bear the others.
-#ifndef MALLOCGAME_TESTS_FUZZ_EDITED_PROGRAM_H_
-#define MALLOCGAME_TESTS_FUZZ_EDITED_PROGRAM_H_
+#pragma once
 
 #include "absl/strings/string_view.h"
 #include "mallocgame/hardware/hardware.h"
@@ -16,5 +15,3 @@ struct EditedProgram {
 EditedProgram MakeEditedProgram(absl::string_view bytes);
 
 }  // namespace mallocgame::fuzz
-
-#endif  // MALLOCGAME_TESTS_FUZZ_EDITED_PROGRAM_H_

@@ -1,6 +1,5 @@
 // Numbers that a fuzzer's bytes choose.
-#ifndef MALLOCGAME_TESTS_FUZZ_INPUT_H_
-#define MALLOCGAME_TESTS_FUZZ_INPUT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -36,5 +35,3 @@ class Input {
 };
 
 }  // namespace mallocgame::fuzz
-
-#endif  // MALLOCGAME_TESTS_FUZZ_INPUT_H_

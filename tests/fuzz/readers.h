@@ -2,8 +2,7 @@
 // libFuzzer calls them, and the ordinary tests run them over the seeds. A reader may refuse its
 // input. What it accepts must be usable, and must survive being written and read again; otherwise
 // the process ends.
-#ifndef MALLOCGAME_TESTS_FUZZ_READERS_H_
-#define MALLOCGAME_TESTS_FUZZ_READERS_H_
+#pragma once
 
 #include <initializer_list>
 #include <string>
@@ -53,5 +52,3 @@ std::string JoinParts(std::initializer_list<absl::string_view> parts);
 std::vector<absl::string_view> SplitParts(absl::string_view bytes, size_t count);
 
 }  // namespace mallocgame::fuzz
-
-#endif  // MALLOCGAME_TESTS_FUZZ_READERS_H_

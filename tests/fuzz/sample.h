@@ -1,7 +1,6 @@
 // The program of all plans and logs among the seeds. When it changes, those seeds must be made
 // again.
-#ifndef MALLOCGAME_TESTS_FUZZ_SAMPLE_H_
-#define MALLOCGAME_TESTS_FUZZ_SAMPLE_H_
+#pragma once
 
 #include <memory>
 
@@ -40,5 +39,3 @@ inline std::shared_ptr<const Program> SampleProgram() {
 }
 
 }  // namespace mallocgame::fuzz
-
-#endif  // MALLOCGAME_TESTS_FUZZ_SAMPLE_H_

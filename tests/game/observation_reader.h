@@ -1,6 +1,5 @@
 // Reads observations by the names of their parts and columns.
-#ifndef MALLOCGAME_TESTS_GAME_OBSERVATION_READER_H_
-#define MALLOCGAME_TESTS_GAME_OBSERVATION_READER_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -66,5 +65,3 @@ struct Reader {
 };
 
 }  // namespace mallocgame::testing
-
-#endif  // MALLOCGAME_TESTS_GAME_OBSERVATION_READER_H_

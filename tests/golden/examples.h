@@ -1,8 +1,7 @@
 // The rules of docs/rules.md, each on a program that is as small as the rule allows. TestHardware
 // makes a byte and a cycle take one picosecond, so every number in the recorded games can be worked
 // out on paper.
-#ifndef MALLOCGAME_TESTS_GOLDEN_EXAMPLES_H_
-#define MALLOCGAME_TESTS_GOLDEN_EXAMPLES_H_
+#pragma once
 
 #include <vector>
 
@@ -21,5 +20,3 @@ std::vector<Example> OptionExamples();    // what a game can be started with, an
 std::vector<Example> AllExamples();
 
 }  // namespace mallocgame::golden
-
-#endif  // MALLOCGAME_TESTS_GOLDEN_EXAMPLES_H_

@@ -1,6 +1,5 @@
 // The files of tests/golden: what belongs in the folder, made anew.
-#ifndef MALLOCGAME_TESTS_GOLDEN_GOLDEN_FILES_H_
-#define MALLOCGAME_TESTS_GOLDEN_GOLDEN_FILES_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -14,5 +13,3 @@ std::map<std::string, std::string> MakeGoldenFiles();
 std::map<std::string, std::string> ReadGoldenFiles(const std::string& folder);
 
 }  // namespace mallocgame::golden
-
-#endif  // MALLOCGAME_TESTS_GOLDEN_GOLDEN_FILES_H_

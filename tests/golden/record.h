@@ -1,7 +1,6 @@
 // A rule of the game, shown by recorded games on a program small enough to draw: what is written
 // down is all that a caller of the library sees of them, as text that a person can follow.
-#ifndef MALLOCGAME_TESTS_GOLDEN_RECORD_H_
-#define MALLOCGAME_TESTS_GOLDEN_RECORD_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -58,5 +57,3 @@ struct Example {
 std::string Record(const Example& example);
 
 }  // namespace mallocgame::golden
-
-#endif  // MALLOCGAME_TESTS_GOLDEN_RECORD_H_

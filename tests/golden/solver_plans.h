@@ -1,8 +1,7 @@
 // The plans of the solvers whose answer depends on nothing but the problem, the seed and a limit of
 // evaluations, told by fingerprints: a change that is to leave every plan as it was shows here if
 // it does not.
-#ifndef MALLOCGAME_TESTS_GOLDEN_SOLVER_PLANS_H_
-#define MALLOCGAME_TESTS_GOLDEN_SOLVER_PLANS_H_
+#pragma once
 
 #include <string>
 
@@ -13,5 +12,3 @@ namespace mallocgame::golden {
 std::string RecordSolverPlans();
 
 }  // namespace mallocgame::golden
-
-#endif  // MALLOCGAME_TESTS_GOLDEN_SOLVER_PLANS_H_

@@ -1,6 +1,5 @@
 // Small modules before and after assignment, and the plan that ReadAssignment makes of them.
-#ifndef MALLOCGAME_TESTS_HLO_ASSIGNED_PLANS_H_
-#define MALLOCGAME_TESTS_HLO_ASSIGNED_PLANS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -71,5 +70,3 @@ void LoopInto(const LoopParts& parts, ModuleText& m);
 ModuleText LoopText(const char* table, const char* state, bool fetched);
 
 }  // namespace mallocgame::hlo_test
-
-#endif  // MALLOCGAME_TESTS_HLO_ASSIGNED_PLANS_H_

@@ -1,6 +1,5 @@
 // Programs made of the small modules of module_text.h, and what stands in them, as text.
-#ifndef MALLOCGAME_TESTS_HLO_IMPORTED_H_
-#define MALLOCGAME_TESTS_HLO_IMPORTED_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -29,5 +28,3 @@ std::string Names(const Program& program);
 ModuleText LoopModule();
 
 }  // namespace mallocgame::hlo_test
-
-#endif  // MALLOCGAME_TESTS_HLO_IMPORTED_H_

@@ -1,6 +1,5 @@
 // What small modules cost, with the compiler's prices or without.
-#ifndef MALLOCGAME_TESTS_HLO_IMPORTED_COSTS_H_
-#define MALLOCGAME_TESTS_HLO_IMPORTED_COSTS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -64,5 +63,3 @@ inline int64_t TotalPs(const Program& program) {
 }
 
 }  // namespace mallocgame::hlo_test
-
-#endif  // MALLOCGAME_TESTS_HLO_IMPORTED_COSTS_H_

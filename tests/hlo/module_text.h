@@ -1,6 +1,5 @@
 // HLO modules that tests write down in the spelling of HLO text, one line for each instruction.
-#ifndef MALLOCGAME_TESTS_HLO_MODULE_TEXT_H_
-#define MALLOCGAME_TESTS_HLO_MODULE_TEXT_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -64,5 +63,3 @@ std::string Literal(int64_t value);
 Hardware UnitHardware();
 
 }  // namespace mallocgame::hlo_test
-
-#endif  // MALLOCGAME_TESTS_HLO_MODULE_TEXT_H_

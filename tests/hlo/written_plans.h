@@ -1,6 +1,5 @@
 // Plans that are written into small modules and read back.
-#ifndef MALLOCGAME_TESTS_HLO_WRITTEN_PLANS_H_
-#define MALLOCGAME_TESTS_HLO_WRITTEN_PLANS_H_
+#pragma once
 
 #include <string>
 
@@ -22,5 +21,3 @@ Plan ReadBack(const Program& program, const PhaseModule& before, const PhaseModu
 Plan WriteAndRead(const Program& program, const Plan& plan, const PhaseModule& before);
 
 }  // namespace mallocgame::hlo_test
-
-#endif  // MALLOCGAME_TESTS_HLO_WRITTEN_PLANS_H_

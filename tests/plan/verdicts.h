@@ -1,6 +1,5 @@
 // Checks of what Validate says of a plan.
-#ifndef MALLOCGAME_TESTS_PLAN_VERDICTS_H_
-#define MALLOCGAME_TESTS_PLAN_VERDICTS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -27,5 +26,3 @@ inline void CheckValid(const Program& program, const Hardware& hardware, const P
 }
 
 }  // namespace mallocgame::testing
-
-#endif  // MALLOCGAME_TESTS_PLAN_VERDICTS_H_

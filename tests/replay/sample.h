@@ -1,6 +1,5 @@
 // The program, plan and game that the tests of this folder write and read back.
-#ifndef MALLOCGAME_TESTS_REPLAY_SAMPLE_H_
-#define MALLOCGAME_TESTS_REPLAY_SAMPLE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -49,5 +48,3 @@ inline std::string Replace(std::string text, absl::string_view from, absl::strin
 }
 
 }  // namespace mallocgame::testing
-
-#endif  // MALLOCGAME_TESTS_REPLAY_SAMPLE_H_

@@ -1,6 +1,5 @@
 // A loop whose body leaves little time to copies.
-#ifndef MALLOCGAME_TESTS_SIMULATOR_LOOPED_H_
-#define MALLOCGAME_TESTS_SIMULATOR_LOOPED_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -34,5 +33,3 @@ struct Looped {
 };
 
 }  // namespace mallocgame::testing
-
-#endif  // MALLOCGAME_TESTS_SIMULATOR_LOOPED_H_

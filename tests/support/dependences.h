@@ -1,6 +1,5 @@
 // What depends on what in programs made for tests, whose accesses are all that they do.
-#ifndef MALLOCGAME_TESTS_SUPPORT_DEPENDENCES_H_
-#define MALLOCGAME_TESTS_SUPPORT_DEPENDENCES_H_
+#pragma once
 
 #include <memory>
 #include <vector>
@@ -19,5 +18,3 @@ std::shared_ptr<const Program> WithDependences(const Program& program);
 std::vector<Tick> RandomOrder(const std::shared_ptr<const Program>& program, Rng& rng);
 
 }  // namespace mallocgame::testing
-
-#endif  // MALLOCGAME_TESTS_SUPPORT_DEPENDENCES_H_

@@ -1,6 +1,5 @@
 // What holds in a forked child of the test's process.
-#ifndef TESTS_SUPPORT_FORKED_H_
-#define TESTS_SUPPORT_FORKED_H_
+#pragma once
 
 #include <functional>
 
@@ -11,5 +10,3 @@ namespace mallocgame {
 bool HoldsInChild(const std::function<bool()>& check);
 
 }  // namespace mallocgame
-
-#endif  // TESTS_SUPPORT_FORKED_H_

@@ -1,7 +1,6 @@
 // The oracle of CopyTimes: makes the transfers of an arrangement and plays the channel over the
 // whole program each time, and keeps nothing from one arrangement to the next.
-#ifndef TESTS_SUPPORT_FRESH_COPY_TIMES_H_
-#define TESTS_SUPPORT_FRESH_COPY_TIMES_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -87,5 +86,3 @@ class FreshCopyTimes {
 };
 
 }  // namespace mallocgame::testing
-
-#endif  // TESTS_SUPPORT_FRESH_COPY_TIMES_H_

@@ -3,8 +3,7 @@
 // bytes to megabytes. Most reads come soon after the write; a fifth come half the program later, as
 // a backward pass reads what the forward pass made. Parameters are read twice and some are updated.
 // There are a few loops.
-#ifndef MALLOCGAME_TESTS_SUPPORT_LARGE_PROGRAM_H_
-#define MALLOCGAME_TESTS_SUPPORT_LARGE_PROGRAM_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -24,5 +23,3 @@ struct LargeProgramOptions {
 std::shared_ptr<const Program> LargeProgram(const LargeProgramOptions& options = {});
 
 }  // namespace mallocgame::testing
-
-#endif  // MALLOCGAME_TESTS_SUPPORT_LARGE_PROGRAM_H_

@@ -1,7 +1,6 @@
 // A toy machine that carries out a plan byte by byte, as an independent check of Validate. It knows
 // no rules, only memories, and tells whether every instruction found the bytes that it should have.
-#ifndef MALLOCGAME_TESTS_SUPPORT_MACHINE_H_
-#define MALLOCGAME_TESTS_SUPPORT_MACHINE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -23,5 +22,3 @@ std::string RunPlan(const Program& program, const Hardware& hardware, const Plan
                     CopyTiming timing);
 
 }  // namespace mallocgame::testing
-
-#endif  // MALLOCGAME_TESTS_SUPPORT_MACHINE_H_

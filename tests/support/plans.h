@@ -1,6 +1,5 @@
 // A builder that puts plans for tests together by hand.
-#ifndef MALLOCGAME_TESTS_SUPPORT_PLANS_H_
-#define MALLOCGAME_TESTS_SUPPORT_PLANS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -42,5 +41,3 @@ int64_t LatencyOf(const Game& game, const Plan& plan);
 AccessId AccessAt(const Program& program, BufferId buffer, Tick tick);
 
 }  // namespace mallocgame::testing
-
-#endif  // MALLOCGAME_TESTS_SUPPORT_PLANS_H_

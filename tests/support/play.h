@@ -1,6 +1,5 @@
 // Games for tests, and games played to the end: at random, and in every way there is.
-#ifndef MALLOCGAME_TESTS_SUPPORT_PLAY_H_
-#define MALLOCGAME_TESTS_SUPPORT_PLAY_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -52,5 +51,3 @@ State PlayAtRandom(const Game& game, Rng& rng);
 int64_t BestLatency(State& state, int64_t* games = nullptr);
 
 }  // namespace mallocgame::testing
-
-#endif  // MALLOCGAME_TESTS_SUPPORT_PLAY_H_

@@ -1,8 +1,7 @@
 // Programs for tests: a builder for tiny ones made by hand, and a seeded generator of random ones.
 // With TestHardware a byte, a cycle and a flop take one picosecond each, so that every expected
 // number can be worked out on paper.
-#ifndef MALLOCGAME_TESTS_SUPPORT_PROGRAMS_H_
-#define MALLOCGAME_TESTS_SUPPORT_PROGRAMS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -122,5 +121,3 @@ std::shared_ptr<const Program> RandomProgram(Rng& rng, const RandomProgramOption
 std::shared_ptr<const Program> WithOtherPrices(const Program& program, Rng& rng);
 
 }  // namespace mallocgame::testing
-
-#endif  // MALLOCGAME_TESTS_SUPPORT_PROGRAMS_H_

@@ -1,7 +1,6 @@
 // Models without a network: one with random numbers by a key that each step hashes, and a take-away
 // game with known values.
-#ifndef TESTS_TREE_FAKE_MODELS_H_
-#define TESTS_TREE_FAKE_MODELS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -122,5 +121,3 @@ class StonesModel final : public Model {
 };
 
 }  // namespace mallocgame::mcts::testing
-
-#endif  // TESTS_TREE_FAKE_MODELS_H_

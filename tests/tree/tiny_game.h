@@ -1,6 +1,5 @@
 // A random game that is small enough for a search to find its best play.
-#ifndef MALLOCGAME_TESTS_TREE_TINY_GAME_H_
-#define MALLOCGAME_TESTS_TREE_TINY_GAME_H_
+#pragma once
 
 #include <memory>
 
@@ -24,5 +23,3 @@ inline std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions,
 }
 
 }  // namespace mallocgame::mcts
-
-#endif  // MALLOCGAME_TESTS_TREE_TINY_GAME_H_

@@ -2,8 +2,7 @@
 // back, the last one first. An Arrangement knows what lies where and when, and what instructions
 // cost with that; the copies that fill and empty the residences get their times from a CopyTimes
 // (copy_times.h).
-#ifndef MALLOCGAME_GAME_PRIORITY_ARRANGEMENT_H_
-#define MALLOCGAME_GAME_PRIORITY_ARRANGEMENT_H_
+#pragma once
 
 #include <cstdint>
 #include <utility>
@@ -108,5 +107,3 @@ class Arrangement {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_ARRANGEMENT_H_

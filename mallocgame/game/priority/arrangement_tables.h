@@ -3,8 +3,7 @@
 //
 // A residence serves some accesses of its buffer that follow each other. Accesses are the decisions
 // of GameTables; here a decision is named by its position among those of its buffer.
-#ifndef MALLOCGAME_GAME_PRIORITY_ARRANGEMENT_TABLES_H_
-#define MALLOCGAME_GAME_PRIORITY_ARRANGEMENT_TABLES_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -103,5 +102,3 @@ struct ArrangementTables {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_ARRANGEMENT_TABLES_H_

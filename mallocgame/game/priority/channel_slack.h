@@ -1,8 +1,7 @@
 // How late the copy channel is at worst in each segment, kept up to date tick by tick. A segment is
 // all of a program without loops, so what one tick changes must not cost a walk over its segment:
 // it costs the tick's block and the logarithm of the number of blocks.
-#ifndef MALLOCGAME_GAME_PRIORITY_CHANNEL_SLACK_H_
-#define MALLOCGAME_GAME_PRIORITY_CHANNEL_SLACK_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -179,5 +178,3 @@ class ChannelSlack {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_CHANNEL_SLACK_H_

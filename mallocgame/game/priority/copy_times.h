@@ -4,8 +4,7 @@
 //
 // They are changed, not made anew: behind a change the channel is played on only until its
 // state is as it was, and what comes behind that stays.
-#ifndef MALLOCGAME_GAME_PRIORITY_COPY_TIMES_H_
-#define MALLOCGAME_GAME_PRIORITY_COPY_TIMES_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -125,5 +124,3 @@ class CopyTimes {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_COPY_TIMES_H_

@@ -1,8 +1,7 @@
 // The transfers that the residences of an arrangement need: which bytes, from when on and until
 // when, and behind which evictions. They are changed, not made anew: an arrangement that differs
 // from the one before in a few residences costs what lies near these.
-#ifndef MALLOCGAME_GAME_PRIORITY_COPY_TRANSFERS_H_
-#define MALLOCGAME_GAME_PRIORITY_COPY_TRANSFERS_H_
+#pragma once
 
 #include <cstdint>
 #include <utility>
@@ -91,5 +90,3 @@ class CopyTransfers : public TransferSet {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_COPY_TRANSFERS_H_

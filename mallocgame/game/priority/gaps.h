@@ -1,6 +1,5 @@
 // The stretches of offsets that are free, each as [first, second), in order; no two touch.
-#ifndef MALLOCGAME_GAME_PRIORITY_GAPS_H_
-#define MALLOCGAME_GAME_PRIORITY_GAPS_H_
+#pragma once
 
 #include <cstdint>
 #include <utility>
@@ -27,5 +26,3 @@ void Subtract(Gaps& gaps, int64_t from, int64_t top, int64_t shortest);
 void Intersect(Gaps& gaps, const Gaps& with, int64_t shortest);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_GAPS_H_

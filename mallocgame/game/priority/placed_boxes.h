@@ -1,8 +1,7 @@
 // Boxes of placed residences, bytes over ticks, found by ticks: which are near, what they leave
 // free, and in which order those at some bytes end or are needed. A question costs what lies near,
 // however long the program and the residence.
-#ifndef MALLOCGAME_GAME_PRIORITY_PLACED_BOXES_H_
-#define MALLOCGAME_GAME_PRIORITY_PLACED_BOXES_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -132,5 +131,3 @@ class PlacedBoxes {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_PLACED_BOXES_H_

@@ -1,7 +1,6 @@
 // How a position of the priority game is decided: by greedy's rule, or as an intent wants. Ranks
 // are priorities, and where a residence lies follows from what lies already.
-#ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_DECODER_H_
-#define MALLOCGAME_GAME_PRIORITY_PRIORITY_DECODER_H_
+#pragma once
 
 #include "mallocgame/game/intent.h"
 #include "mallocgame/game/mode.h"
@@ -18,5 +17,3 @@ int NextCandidate(const PriorityState& state, const Intent& intent);
 Mode Serve(PriorityState& state, int candidate, Mode mode);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_PRIORITY_DECODER_H_

@@ -1,7 +1,6 @@
 // Where two priority games of one program differ, so that one that is played beside the other can
 // take over what is the same.
-#ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_DIFFERENCE_H_
-#define MALLOCGAME_GAME_PRIORITY_PRIORITY_DIFFERENCE_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -41,5 +40,3 @@ class PriorityDifference {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_PRIORITY_DIFFERENCE_H_

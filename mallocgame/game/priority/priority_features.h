@@ -1,7 +1,6 @@
 // What each number says that is observed of a position of the priority game: the columns of its
 // tables, in their order.
-#ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_FEATURES_H_
-#define MALLOCGAME_GAME_PRIORITY_PRIORITY_FEATURES_H_
+#pragma once
 
 #include <cstddef>
 #include <iterator>
@@ -112,5 +111,3 @@ inline constexpr int kPriorityActionColumns = std::size(kPriorityActionFeatures)
 inline constexpr int kPriorityScalarColumns = std::size(kPriorityScalarFeatures);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_PRIORITY_FEATURES_H_

@@ -1,7 +1,6 @@
 // The priority game: it places residences in the order of importance. priority_state.h has its
 // rules.
-#ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_GAME_H_
-#define MALLOCGAME_GAME_PRIORITY_PRIORITY_GAME_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -122,5 +121,3 @@ class PriorityGame final : public Game {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_PRIORITY_GAME_H_

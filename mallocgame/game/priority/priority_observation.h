@@ -1,7 +1,6 @@
 // What an agent sees of a PriorityState: the part of game/observation.h that is about the priority
 // game. Private to mallocgame/game.
-#ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_OBSERVATION_H_
-#define MALLOCGAME_GAME_PRIORITY_PRIORITY_OBSERVATION_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -122,5 +121,3 @@ class PriorityObserver final : public PositionObserver {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_PRIORITY_OBSERVATION_H_

@@ -25,8 +25,7 @@
 // So every game ends in a valid plan. Before, latency_ps() counts as stalls what the channel can't
 // serve in time even if the bytes at each place were free, and the last decision's saving makes up
 // the difference; or with PlacingOptions::exact_stalls those of the copies timed so far.
-#ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_STATE_H_
-#define MALLOCGAME_GAME_PRIORITY_PRIORITY_STATE_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -214,5 +213,3 @@ class PriorityState final : public Position {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_PRIORITY_STATE_H_

@@ -1,7 +1,6 @@
 // What the rules of the priority game look up at every step, computed once for a game: the
 // residences that it may ask about, in the order of their importance. Private to the folder.
-#ifndef MALLOCGAME_GAME_PRIORITY_PRIORITY_TABLES_H_
-#define MALLOCGAME_GAME_PRIORITY_PRIORITY_TABLES_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -71,5 +70,3 @@ struct PriorityTables {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_PRIORITY_TABLES_H_

@@ -1,7 +1,6 @@
 // How much of something there is along a program's time, in equal pieces of it. Amounts are
 // integers, so that what was added can be taken back without a trace.
-#ifndef MALLOCGAME_GAME_PRIORITY_PROFILE_H_
-#define MALLOCGAME_GAME_PRIORITY_PROFILE_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -60,5 +59,3 @@ class Profile {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_PROFILE_H_

@@ -1,7 +1,6 @@
 // What a network reads of a whole priority game at once: the runs, what each one is by itself, and
 // where in time they meet. Those of EGRL do.
-#ifndef MALLOCGAME_GAME_PRIORITY_RUN_GRAPH_H_
-#define MALLOCGAME_GAME_PRIORITY_RUN_GRAPH_H_
+#pragma once
 
 #include <cstdint>
 #include <iterator>
@@ -70,5 +69,3 @@ struct RunGraph {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_RUN_GRAPH_H_

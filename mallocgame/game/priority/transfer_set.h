@@ -1,7 +1,6 @@
 // Transfers in the order in which they are due, by the ticks from which they are free, and what has
 // changed among them.
-#ifndef MALLOCGAME_GAME_PRIORITY_TRANSFER_SET_H_
-#define MALLOCGAME_GAME_PRIORITY_TRANSFER_SET_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -95,5 +94,3 @@ class TransferSet {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_PRIORITY_TRANSFER_SET_H_

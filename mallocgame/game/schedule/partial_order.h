@@ -5,8 +5,7 @@
 // one unit only can come next it is put at once. Units that take no time are put before the first
 // unit that needs them, or when all units before them in the program are put; so they follow the
 // program's own order as closely as the others let them.
-#ifndef MALLOCGAME_GAME_SCHEDULE_PARTIAL_ORDER_H_
-#define MALLOCGAME_GAME_SCHEDULE_PARTIAL_ORDER_H_
+#pragma once
 
 #include <bit>
 #include <cstddef>
@@ -130,5 +129,3 @@ class PartialOrder {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_SCHEDULE_PARTIAL_ORDER_H_

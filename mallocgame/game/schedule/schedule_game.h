@@ -1,7 +1,6 @@
 // The schedule game: it decides the order of instructions first, and then plays the priority game.
 // schedule_state.h has its rules.
-#ifndef MALLOCGAME_GAME_SCHEDULE_SCHEDULE_GAME_H_
-#define MALLOCGAME_GAME_SCHEDULE_SCHEDULE_GAME_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -91,5 +90,3 @@ class ScheduleGame final : public Game {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_SCHEDULE_SCHEDULE_GAME_H_

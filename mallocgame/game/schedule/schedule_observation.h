@@ -1,7 +1,6 @@
 // What an agent sees of a ScheduleState: the part of game/observation.h that is about the schedule
 // game. Private to mallocgame/game.
-#ifndef MALLOCGAME_GAME_SCHEDULE_SCHEDULE_OBSERVATION_H_
-#define MALLOCGAME_GAME_SCHEDULE_SCHEDULE_OBSERVATION_H_
+#pragma once
 
 #include <vector>
 
@@ -33,5 +32,3 @@ class ScheduleObserver final : public PositionObserver {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_SCHEDULE_SCHEDULE_OBSERVATION_H_

@@ -19,8 +19,7 @@
 // Then the residences are placed, by the rules of the priority game
 // (game/priority/priority_state.h) at that order. All that is saved is saved there: orders differ
 // in nothing while everything is in main memory.
-#ifndef MALLOCGAME_GAME_SCHEDULE_SCHEDULE_STATE_H_
-#define MALLOCGAME_GAME_SCHEDULE_SCHEDULE_STATE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -136,5 +135,3 @@ class ScheduleState final : public Position {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_SCHEDULE_SCHEDULE_STATE_H_

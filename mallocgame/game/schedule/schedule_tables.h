@@ -1,7 +1,6 @@
 // What the rules of the schedule game look up at every step, computed once for a game: the units
 // that stand in some order, and what each one does to main memory. Private to the folder.
-#ifndef MALLOCGAME_GAME_SCHEDULE_SCHEDULE_TABLES_H_
-#define MALLOCGAME_GAME_SCHEDULE_SCHEDULE_TABLES_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -125,5 +124,3 @@ struct ScheduleTables {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_SCHEDULE_SCHEDULE_TABLES_H_

@@ -4,8 +4,7 @@
 // keeps its interval whatever is decided later, because everything before the current tick is
 // final. Windows stay within one segment (Program::segment_begin): at the start of one the channel
 // is empty and starts anew.
-#ifndef MALLOCGAME_GAME_TIME_COPY_WINDOWS_H_
-#define MALLOCGAME_GAME_TIME_COPY_WINDOWS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -97,5 +96,3 @@ class CopyWindows {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_TIME_COPY_WINDOWS_H_

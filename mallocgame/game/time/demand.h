@@ -6,8 +6,7 @@
 // they use in fast memory and the channel does nothing else; or from the buffer's previous access
 // on, if that is later, for then the buffer is rather kept. What is written needs no prefetch. The
 // time of the prefetch is spread evenly over the all-main time before the access.
-#ifndef MALLOCGAME_GAME_TIME_DEMAND_H_
-#define MALLOCGAME_GAME_TIME_DEMAND_H_
+#pragma once
 
 #include <vector>
 
@@ -55,5 +54,3 @@ class Demand {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_TIME_DEMAND_H_

@@ -2,8 +2,7 @@
 // residences in time order: each begins at or before the current tick. So an address is free over
 // [begin, end) if and only if the last residence booked there ends at or before `begin`, and one
 // number for each address says it all.
-#ifndef MALLOCGAME_GAME_TIME_FAST_MEMORY_H_
-#define MALLOCGAME_GAME_TIME_FAST_MEMORY_H_
+#pragma once
 
 #include <cstdint>
 
@@ -59,5 +58,3 @@ class FastMemory {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_TIME_FAST_MEMORY_H_

@@ -1,6 +1,5 @@
 // Records as a Plan what a State does while a game is played. Private to the folder.
-#ifndef MALLOCGAME_GAME_TIME_PLAN_RECORDER_H_
-#define MALLOCGAME_GAME_TIME_PLAN_RECORDER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -46,5 +45,3 @@ class PlanRecorder {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_TIME_PLAN_RECORDER_H_

@@ -1,7 +1,6 @@
 // One position of the time game (time_game.h). A State is a value: to clone it is to copy it, and
 // copies are independent. Undo takes back the last decision. A State is not shared between threads.
-#ifndef MALLOCGAME_GAME_TIME_STATE_H_
-#define MALLOCGAME_GAME_TIME_STATE_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -202,5 +201,3 @@ class State final : public Position {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_TIME_STATE_H_

@@ -4,8 +4,7 @@
 //
 // Absent values in the structs of this folder: an index is -1; an end, or a start that must come
 // after something, is tick 0; kNever is a tick that never comes.
-#ifndef MALLOCGAME_GAME_TIME_STATE_VIEW_H_
-#define MALLOCGAME_GAME_TIME_STATE_VIEW_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -66,5 +65,3 @@ struct StateView {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_TIME_STATE_VIEW_H_

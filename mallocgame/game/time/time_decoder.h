@@ -1,6 +1,5 @@
 // How a position of the time game is decided: by greedy's rule, or as an intent wants.
-#ifndef MALLOCGAME_GAME_TIME_TIME_DECODER_H_
-#define MALLOCGAME_GAME_TIME_TIME_DECODER_H_
+#pragma once
 
 #include <array>
 
@@ -23,5 +22,3 @@ Action GreedyAction(State& state);
 Action ActionOf(State& state, Mode mode);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_TIME_TIME_DECODER_H_

@@ -27,8 +27,7 @@
 //   illegal_penalty  All actions are legal. One that the rules don't allow is the first that they
 //                    allow instead, Drop except in an alias group, and costs this share of the
 //                    all-main latency, which counts in rewards, and not in latencies.
-#ifndef MALLOCGAME_GAME_TIME_TIME_GAME_H_
-#define MALLOCGAME_GAME_TIME_TIME_GAME_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -101,5 +100,3 @@ class TimeGame final : public Game {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_TIME_TIME_GAME_H_

@@ -1,7 +1,6 @@
 // What an agent sees of a State: the part of game/observation.h that is about the time game.
 // Private to the folder.
-#ifndef MALLOCGAME_GAME_TIME_TIME_OBSERVATION_H_
-#define MALLOCGAME_GAME_TIME_TIME_OBSERVATION_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -43,5 +42,3 @@ class TimeObserver final : public PositionObserver {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_GAME_TIME_TIME_OBSERVATION_H_

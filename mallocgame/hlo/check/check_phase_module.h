@@ -4,8 +4,7 @@
 // writes such modules it shares how a module is read (hlo/module): which results come from which
 // operands, and which must lie where an operand does. Which values may share bytes it takes from
 // the compiler's own assignment.
-#ifndef MALLOCGAME_HLO_CHECK_CHECK_PHASE_MODULE_H_
-#define MALLOCGAME_HLO_CHECK_CHECK_PHASE_MODULE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -58,5 +57,3 @@ absl::Status CheckPhaseModule(const PhaseModule& original, const PhaseModule& wr
                               const Hardware& hardware);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_HLO_CHECK_CHECK_PHASE_MODULE_H_

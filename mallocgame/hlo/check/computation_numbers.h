@@ -1,7 +1,6 @@
 // Numbers for what values are, so that equal values of two modules have equal numbers wherever they
 // lie and whatever copies they went through. Private to the folder.
-#ifndef MALLOCGAME_HLO_CHECK_COMPUTATION_NUMBERS_H_
-#define MALLOCGAME_HLO_CHECK_COMPUTATION_NUMBERS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -94,5 +93,3 @@ class ModuleNumbers {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_CHECK_COMPUTATION_NUMBERS_H_

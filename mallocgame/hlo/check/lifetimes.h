@@ -1,6 +1,5 @@
 // When the values of a module live, on its flattened time axis. Private to the folder.
-#ifndef MALLOCGAME_HLO_CHECK_LIFETIMES_H_
-#define MALLOCGAME_HLO_CHECK_LIFETIMES_H_
+#pragma once
 
 #include <vector>
 
@@ -18,5 +17,3 @@ struct Lifetime {
 std::vector<Lifetime> FindLifetimes(const PhaseReading& written);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_CHECK_LIFETIMES_H_

@@ -1,8 +1,7 @@
 // A phase module as the check reads it, and the parts of the check. Each part looks at some rules
 // of check_phase_module.h, and trusts what those before it in that list have found right. Private
 // to the folder.
-#ifndef MALLOCGAME_HLO_CHECK_PHASE_READING_H_
-#define MALLOCGAME_HLO_CHECK_PHASE_READING_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -60,5 +59,3 @@ absl::Status CheckSignature(const std::string& original, const std::string& writ
 bool IsPacked(int64_t color, const Hardware& hardware);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_CHECK_PHASE_READING_H_

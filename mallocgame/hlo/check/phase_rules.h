@@ -1,6 +1,5 @@
 // How the parts of the check of an assigned module refuse one. Private to the folder.
-#ifndef MALLOCGAME_HLO_CHECK_PHASE_RULES_H_
-#define MALLOCGAME_HLO_CHECK_PHASE_RULES_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -22,5 +21,3 @@ absl::Status Refuse(PhaseRule rule, const std::vector<std::string>& instructions
 }
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_CHECK_PHASE_RULES_H_

@@ -1,6 +1,5 @@
 // Where a buffer assignment puts the values of a module. Private to the folder.
-#ifndef MALLOCGAME_HLO_CHECK_PLACEMENTS_H_
-#define MALLOCGAME_HLO_CHECK_PLACEMENTS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -53,5 +52,3 @@ class Placements {
 std::string Where(const Placement& placement);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_CHECK_PLACEMENTS_H_

@@ -1,7 +1,6 @@
 // The places within the results of instructions that can hold a value: arrays, and the tables of
 // tuples. Private to the folder.
-#ifndef MALLOCGAME_HLO_CHECK_POSITIONS_H_
-#define MALLOCGAME_HLO_CHECK_POSITIONS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -67,5 +66,3 @@ class Positions {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_CHECK_POSITIONS_H_

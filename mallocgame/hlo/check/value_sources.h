@@ -1,8 +1,7 @@
 // Which instruction makes the value at each position of a module's results, and which values a loop
 // joins. Unlike Dataflow, which unites all that shares storage, it keeps values apart that only may
 // lie at one place, such as an array and its update. Private to the folder.
-#ifndef MALLOCGAME_HLO_CHECK_VALUE_SOURCES_H_
-#define MALLOCGAME_HLO_CHECK_VALUE_SOURCES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -47,5 +46,3 @@ class ValueSources {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_CHECK_VALUE_SOURCES_H_

@@ -1,7 +1,6 @@
 // Flops and transcendental operations of one instruction, from its shapes alone (XLA reference
 // 2.1). Private to the folder.
-#ifndef MALLOCGAME_HLO_COST_ARITHMETIC_H_
-#define MALLOCGAME_HLO_COST_ARITHMETIC_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -38,5 +37,3 @@ Arithmetic ArithmeticOf(const Module& module, int32_t instruction);
 bool IsOpaque(const Module& module, int32_t instruction);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_COST_ARITHMETIC_H_

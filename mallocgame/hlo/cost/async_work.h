@@ -1,7 +1,6 @@
 // Work that runs beside the program: what an async-start wraps, and copies within main memory.
 // Private to the folder.
-#ifndef MALLOCGAME_HLO_COST_ASYNC_WORK_H_
-#define MALLOCGAME_HLO_COST_ASYNC_WORK_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -26,5 +25,3 @@ std::vector<AsyncWork> AsyncWorkOf(const Module& module, const Schedule& schedul
                                    const CostAnalysis& analysis);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_COST_ASYNC_WORK_H_

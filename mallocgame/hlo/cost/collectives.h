@@ -1,6 +1,5 @@
 // Collectives: instructions by which several chips hand each other arrays. Private to the folder.
-#ifndef MALLOCGAME_HLO_COST_COLLECTIVES_H_
-#define MALLOCGAME_HLO_COST_COLLECTIVES_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -51,5 +50,3 @@ class Collectives {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_COST_COLLECTIVES_H_

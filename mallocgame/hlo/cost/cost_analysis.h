@@ -1,7 +1,6 @@
 // How much an instruction reads, writes and computes, by the rules of XLA's HloCostAnalysis (XLA
 // reference 2.1). Private to the folder.
-#ifndef MALLOCGAME_HLO_COST_COST_ANALYSIS_H_
-#define MALLOCGAME_HLO_COST_COST_ANALYSIS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -86,5 +85,3 @@ class CostAnalysis {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_COST_COST_ANALYSIS_H_

@@ -5,8 +5,7 @@
 // kCostBits - 1 largest have bits of their own, in order (of equal ones the first), and the last
 // bit stands for all others. Sizes alone decide, so that instructions of one structure agree on
 // what the rows of their pool mean.
-#ifndef MALLOCGAME_HLO_COST_COST_BITS_H_
-#define MALLOCGAME_HLO_COST_COST_BITS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -29,5 +28,3 @@ CostBits OperandBits(const Module& module, int32_t instruction);
 CostBits OutputBits(const Module& module, int32_t instruction);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_COST_COST_BITS_H_

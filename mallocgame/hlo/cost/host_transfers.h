@@ -3,8 +3,7 @@
 // operands and results of what the host computes. The compiler writes no price for them, so their
 // time is a model: the bytes over 15 GB/s of PCIe, the figure of "How to Scale Your Model"
 // (jax-ml.github.io/scaling-book, chapter TPUs), one transfer after another. Private to the folder.
-#ifndef MALLOCGAME_HLO_COST_HOST_TRANSFERS_H_
-#define MALLOCGAME_HLO_COST_HOST_TRANSFERS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -26,5 +25,3 @@ bool RunsOnHost(const Module& module, int32_t instruction);
 std::vector<TimedTransfer> HostTransfers(const Module& module, const Schedule& schedule);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_COST_HOST_TRANSFERS_H_

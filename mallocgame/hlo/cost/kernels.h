@@ -1,8 +1,7 @@
 // Kernels: instructions whose code comes with the program, such as Pallas kernels. The compiler
 // knows nothing of what they do but what their author says (jax.experimental.pallas.CostEstimate).
 // Private to the folder.
-#ifndef MALLOCGAME_HLO_COST_KERNELS_H_
-#define MALLOCGAME_HLO_COST_KERNELS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -54,5 +53,3 @@ std::vector<RequiredSpace> RequiredSpacesOf(const HloInstructionProto& instructi
 void ShareOut(int64_t bytes, std::vector<int64_t>& read, std::vector<int64_t>& written);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_COST_KERNELS_H_

@@ -1,7 +1,6 @@
 // Custom calls of the libraries that other back ends of XLA use: cuBLAS and cuDNN. Private to the
 // folder.
-#ifndef MALLOCGAME_HLO_COST_LIBRARY_CALLS_H_
-#define MALLOCGAME_HLO_COST_LIBRARY_CALLS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -32,5 +31,3 @@ bool IsWorkspace(const Module& module, int32_t instruction, size_t k);
 bool OnlyMoves(const HloInstructionProto& custom_call);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_COST_LIBRARY_CALLS_H_

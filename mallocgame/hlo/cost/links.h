@@ -14,8 +14,7 @@
 // "How to Scale Your Model" (jax-ml.github.io/scaling-book), chapters TPUs and Sharding, which has
 // the figures too (hardware/chips.h), but none of the links of a v4i. A ring is what fits chips in
 // a square of 2 x 2. Groups of more chips have more links than that.
-#ifndef MALLOCGAME_HLO_COST_LINKS_H_
-#define MALLOCGAME_HLO_COST_LINKS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -47,5 +46,3 @@ enum class CollectiveKind : uint8_t {
 int64_t CollectivePs(CollectiveKind kind, int64_t bytes, int64_t members, const Links& links);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_HLO_COST_LINKS_H_

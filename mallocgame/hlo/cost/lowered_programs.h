@@ -1,8 +1,7 @@
 // What libtpu's compile phases answer about the programs that they lower. Phase 2a lowers a whole
 // module. It calls the programs of most instructions by their hashes, which phase 2b makes, one of
 // each isolated module. All bytes are those of one program, decompressed.
-#ifndef MALLOCGAME_HLO_COST_LOWERED_PROGRAMS_H_
-#define MALLOCGAME_HLO_COST_LOWERED_PROGRAMS_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -30,5 +29,3 @@ absl::StatusOr<std::map<std::string, int64_t>> ReadEstimatedCycles(
     absl::string_view compiler_metadata);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_COST_LOWERED_PROGRAMS_H_

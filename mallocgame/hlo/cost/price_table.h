@@ -1,7 +1,6 @@
 // The prices that XLA:TPU wrote, by instruction name, read from modules after code generation and
 // from profile tables. Private to the folder.
-#ifndef MALLOCGAME_HLO_COST_PRICE_TABLE_H_
-#define MALLOCGAME_HLO_COST_PRICE_TABLE_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -65,5 +64,3 @@ class PriceTable {
 std::optional<int64_t> EstimatedCycles(absl::string_view backend_config);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_COST_PRICE_TABLE_H_

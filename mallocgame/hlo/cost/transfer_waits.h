@@ -1,7 +1,6 @@
 // How long a program waits for transfers that go one after another, on a channel of their own:
 // links between chips, or the way to the host. Private to the folder.
-#ifndef MALLOCGAME_HLO_COST_TRANSFER_WAITS_H_
-#define MALLOCGAME_HLO_COST_TRANSFER_WAITS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -27,5 +26,3 @@ std::vector<int64_t> TransferWaits(absl::Span<const TimedTransfer> transfers, si
                                    const std::function<int64_t(Tick)>& least_ps);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_COST_TRANSFER_WAITS_H_

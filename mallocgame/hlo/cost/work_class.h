@@ -1,6 +1,5 @@
 // What kind of work an instruction does, which calibrated prices depend on. Private to the folder.
-#ifndef MALLOCGAME_HLO_COST_WORK_CLASS_H_
-#define MALLOCGAME_HLO_COST_WORK_CLASS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -33,5 +32,3 @@ class WorkClasses {
 int32_t WidestElementBits(const Module& module, int32_t instruction);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_COST_WORK_CLASS_H_

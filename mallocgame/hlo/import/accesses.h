@@ -1,6 +1,5 @@
 // What each instruction accesses, and when. Private to the folder.
-#ifndef MALLOCGAME_HLO_IMPORT_ACCESSES_H_
-#define MALLOCGAME_HLO_IMPORT_ACCESSES_H_
+#pragma once
 
 #include <cstdint>
 
@@ -22,5 +21,3 @@ void BuildAccesses(const Module& module, const Schedule& schedule, BufferTable t
 bool IsPlainCopy(const Module& module, int32_t i);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_IMPORT_ACCESSES_H_

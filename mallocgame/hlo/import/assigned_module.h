@@ -1,8 +1,7 @@
 // What the compiler decided, read from the module after memory space assignment: which arrays share
 // one place, where that place is, and which transfers go between places when. Times are ticks of
 // the program before assignment. Private to the folder.
-#ifndef MALLOCGAME_HLO_IMPORT_ASSIGNED_MODULE_H_
-#define MALLOCGAME_HLO_IMPORT_ASSIGNED_MODULE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -88,5 +87,3 @@ class AssignedModule {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_IMPORT_ASSIGNED_MODULE_H_

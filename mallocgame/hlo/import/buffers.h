@@ -1,6 +1,5 @@
 // From arrays to buffers: which there are, and which may move. Private to the folder.
-#ifndef MALLOCGAME_HLO_IMPORT_BUFFERS_H_
-#define MALLOCGAME_HLO_IMPORT_BUFFERS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -31,5 +30,3 @@ absl::Status CheckMadeOf(const Program& program, const Module& module, const Sch
                          const BufferTable& table);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_IMPORT_BUFFERS_H_

@@ -1,7 +1,6 @@
 // Fills a program's cost data from the module and from what the compiler wrote about it. Private to
 // the folder.
-#ifndef MALLOCGAME_HLO_IMPORT_COST_IMPORT_H_
-#define MALLOCGAME_HLO_IMPORT_COST_IMPORT_H_
+#pragma once
 
 #include <optional>
 
@@ -38,5 +37,3 @@ struct CostImportContext {
 absl::StatusOr<ImportSummary> BuildCost(const CostImportContext& context, ProgramData& data);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_IMPORT_COST_IMPORT_H_

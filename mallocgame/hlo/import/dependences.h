@@ -1,6 +1,5 @@
 // What other orders of a module's instructions have to keep. Private to the folder.
-#ifndef MALLOCGAME_HLO_IMPORT_DEPENDENCES_H_
-#define MALLOCGAME_HLO_IMPORT_DEPENDENCES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -25,5 +24,3 @@ void BuildDependences(const Module& module, const Schedule& schedule,
                       const std::vector<int32_t>& of_array, ProgramData& data);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_IMPORT_DEPENDENCES_H_

@@ -1,6 +1,5 @@
 // Makes a Program of scheduled HLO, and a Plan of XLA's own assignment. No other folder knows HLO.
-#ifndef MALLOCGAME_HLO_IMPORT_IMPORT_H_
-#define MALLOCGAME_HLO_IMPORT_IMPORT_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -87,5 +86,3 @@ absl::StatusOr<Plan> ReadAssignment(const Program& program, absl::string_view mo
                                     absl::string_view assigned, const Hardware& hardware);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_HLO_IMPORT_IMPORT_H_

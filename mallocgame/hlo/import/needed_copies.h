@@ -1,7 +1,6 @@
 // Which copies of a module can be left out, so that both of their ends are one storage. Private to
 // the folder.
-#ifndef MALLOCGAME_HLO_IMPORT_NEEDED_COPIES_H_
-#define MALLOCGAME_HLO_IMPORT_NEEDED_COPIES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -27,5 +26,3 @@ absl::StatusOr<std::vector<bool>> NeededCopies(const Module& module, const Sched
                                                absl::Span<const CopyOfArray> copies);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_IMPORT_NEEDED_COPIES_H_

@@ -1,6 +1,5 @@
 // Moves residences apart that the compiler lets overlap and a Plan cannot. Private to the folder.
-#ifndef MALLOCGAME_HLO_IMPORT_OVERLAPS_H_
-#define MALLOCGAME_HLO_IMPORT_OVERLAPS_H_
+#pragma once
 
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/plan/plan.h"
@@ -16,5 +15,3 @@ namespace mallocgame::hlo {
 bool MoveOverlapping(const Program& program, const Hardware& hardware, Plan& plan);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_IMPORT_OVERLAPS_H_

@@ -1,7 +1,6 @@
 // Which arrays kernels pin to a memory, and what the transfers that they begin hold. Private to the
 // folder.
-#ifndef MALLOCGAME_HLO_IMPORT_PINS_H_
-#define MALLOCGAME_HLO_IMPORT_PINS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -31,5 +30,3 @@ absl::Status PinAccesses(const Module& module, const Schedule& schedule,
                          ProgramData& data);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_IMPORT_PINS_H_

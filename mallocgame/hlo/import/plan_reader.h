@@ -1,6 +1,5 @@
 // Makes a Plan of the module after memory space assignment (ReadAssignment). Private to the folder.
-#ifndef MALLOCGAME_HLO_IMPORT_PLAN_READER_H_
-#define MALLOCGAME_HLO_IMPORT_PLAN_READER_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -109,5 +108,3 @@ class PlanReader {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_IMPORT_PLAN_READER_H_

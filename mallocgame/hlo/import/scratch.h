@@ -1,7 +1,6 @@
 // The scratch that an instruction needs in fast memory while it runs, where memory space assignment
 // gives it its bytes (tpu7x). Private to the folder.
-#ifndef MALLOCGAME_HLO_IMPORT_SCRATCH_H_
-#define MALLOCGAME_HLO_IMPORT_SCRATCH_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -25,5 +24,3 @@ std::optional<Scratch> ScratchOf(absl::string_view backend_config, int64_t memor
 std::vector<int64_t> ScratchOffsets(const Module& module, int64_t memory_space);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_IMPORT_SCRATCH_H_

@@ -1,7 +1,6 @@
 // A module from after memory space assignment, with all arrays back in main memory. Private to the
 // folder.
-#ifndef MALLOCGAME_HLO_IMPORT_UNASSIGNED_MODULE_H_
-#define MALLOCGAME_HLO_IMPORT_UNASSIGNED_MODULE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -30,5 +29,3 @@ absl::StatusOr<UnassignedModule> ParseUnassigned(absl::string_view bytes,
                                                  int64_t fast_memory_space);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_IMPORT_UNASSIGNED_MODULE_H_

@@ -1,8 +1,7 @@
 // What HLO calls the accesses of a Program. The compiler, when it is handed a plan, names a value
 // as an operand of the instruction that uses it, or as (a part of) the result of the instruction
 // that defines it.
-#ifndef MALLOCGAME_HLO_IMPORT_USES_H_
-#define MALLOCGAME_HLO_IMPORT_USES_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -35,5 +34,3 @@ struct HloUse {
 absl::StatusOr<std::vector<HloUse>> FindUses(const Program& program, absl::string_view module);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_HLO_IMPORT_USES_H_

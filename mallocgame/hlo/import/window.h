@@ -1,6 +1,5 @@
 // The size by which XLA:TPU measures how long before its use a copy begins. Private to the folder.
-#ifndef MALLOCGAME_HLO_IMPORT_WINDOW_H_
-#define MALLOCGAME_HLO_IMPORT_WINDOW_H_
+#pragma once
 
 #include <cstdint>
 
@@ -14,5 +13,3 @@ class Module;
 int64_t WindowBytes(const Module& module);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_IMPORT_WINDOW_H_

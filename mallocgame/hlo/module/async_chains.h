@@ -1,7 +1,6 @@
 // Chains of instructions that run a computation asynchronously: an async-start, any number of
 // async-updates, and an async-done. Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_ASYNC_CHAINS_H_
-#define MALLOCGAME_HLO_MODULE_ASYNC_CHAINS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -36,5 +35,3 @@ class AsyncChains {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_ASYNC_CHAINS_H_

@@ -1,8 +1,7 @@
 // The JSON text that tells the compiler what is particular about one instruction (`backend_config`
 // in hlo.proto). Modules hold megabytes of these texts, those of kernels with their code, so only
 // the part that is asked for is parsed. Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_BACKEND_CONFIG_H_
-#define MALLOCGAME_HLO_MODULE_BACKEND_CONFIG_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -23,5 +22,3 @@ nlohmann::json PartOf(absl::string_view backend_config, absl::string_view name);
 std::optional<int64_t> NumberOf(const nlohmann::json& written);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_BACKEND_CONFIG_H_

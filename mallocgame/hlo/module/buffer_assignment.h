@@ -1,6 +1,5 @@
 // Reads a BufferAssignmentProto. Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_BUFFER_ASSIGNMENT_H_
-#define MALLOCGAME_HLO_MODULE_BUFFER_ASSIGNMENT_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -37,5 +36,3 @@ absl::StatusOr<std::vector<AssignedBuffer>> AssignedBuffers(
     std::optional<int64_t> color = std::nullopt);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_BUFFER_ASSIGNMENT_H_

@@ -1,7 +1,6 @@
 // One computation for each call site, as XLA's FlattenCallGraph pass leaves a module
 // (xla/hlo/transforms/simplifiers/flatten_call_graph.cc). Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_CALL_GRAPH_H_
-#define MALLOCGAME_HLO_MODULE_CALL_GRAPH_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "mallocgame/hlo/module/module.h"
@@ -22,5 +21,3 @@ inline constexpr int64_t kMaxClonedInstructions = int64_t{1} << 18;
 inline constexpr int64_t kMaxClonedBytes = int64_t{1} << 28;
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_CALL_GRAPH_H_

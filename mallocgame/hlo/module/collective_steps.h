@@ -1,6 +1,5 @@
 // Which instructions begin and end a collective, and what they hold. Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_COLLECTIVE_STEPS_H_
-#define MALLOCGAME_HLO_MODULE_COLLECTIVE_STEPS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -37,5 +36,3 @@ bool BeginsCollectiveFusion(const Module& module, int32_t i);
 bool StartsOrEndsCollective(const Module& module, int32_t i);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_COLLECTIVE_STEPS_H_

@@ -1,7 +1,6 @@
 // Which arrays of a module share storage: alias analysis by must-alias closure (XLA reference 1.2
 // and 1.3). Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_DATAFLOW_H_
-#define MALLOCGAME_HLO_MODULE_DATAFLOW_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -29,5 +28,3 @@ class Dataflow {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_DATAFLOW_H_

@@ -1,7 +1,6 @@
 // Which results of an instruction are updates of its operands in place: the rules of XLA's
 // AliasInfo::GetInPlaceInputOutputPairs (xla/hlo/analysis/alias_info.cc). Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_IN_PLACE_H_
-#define MALLOCGAME_HLO_MODULE_IN_PLACE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -69,5 +68,3 @@ class InPlaceFinder {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_IN_PLACE_H_

@@ -1,7 +1,6 @@
 // Memory spaces by number, and in the shapes of a module whose scheduled instructions have them
 // already. Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_MEMORY_SPACES_H_
-#define MALLOCGAME_HLO_MODULE_MEMORY_SPACES_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -35,5 +34,3 @@ std::string ArrayWithoutSpace(const ShapeProto& shape);
 void SpreadMemorySpaces(HloModuleProto& module);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_MEMORY_SPACES_H_

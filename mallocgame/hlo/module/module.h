@@ -3,8 +3,7 @@
 // rest of the folder may trust what it reads. Each call site has a computation of its own
 // (call_graph.h). A Module never changes after Parse, so any number of threads may read it. Private
 // to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_MODULE_H_
-#define MALLOCGAME_HLO_MODULE_MODULE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -137,5 +136,3 @@ class Module {
 absl::Status CheckFastMemorySpace(const Module& module, int64_t fast_memory_space);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_MODULE_H_

@@ -1,7 +1,6 @@
 // Opcodes, and kinds of instructions that several sources must tell apart alike. Private to the
 // folder.
-#ifndef MALLOCGAME_HLO_MODULE_OPCODES_H_
-#define MALLOCGAME_HLO_MODULE_OPCODES_H_
+#pragma once
 
 #include <cstdint>
 
@@ -148,5 +147,3 @@ bool IsCollective(Opcode opcode);
 bool EndsCollective(Opcode opcode);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_OPCODES_H_

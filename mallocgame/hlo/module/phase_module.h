@@ -1,6 +1,5 @@
 // The two messages of the compiler's first phase that say where everything lies.
-#ifndef MALLOCGAME_HLO_MODULE_PHASE_MODULE_H_
-#define MALLOCGAME_HLO_MODULE_PHASE_MODULE_H_
+#pragma once
 
 #include <string>
 
@@ -14,5 +13,3 @@ struct PhaseModule {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_HLO_MODULE_PHASE_MODULE_H_

@@ -1,6 +1,5 @@
 // The serialized messages in which XLA's tools hand out a module. Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_PROTO_FORMS_H_
-#define MALLOCGAME_HLO_MODULE_PROTO_FORMS_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -28,5 +27,3 @@ absl::StatusOr<HloProto*> ParseAnyForm(absl::string_view bytes, google::protobuf
 bool ParseMessage(absl::string_view bytes, google::protobuf::MessageLite& message);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_PROTO_FORMS_H_

@@ -1,7 +1,6 @@
 // The flattened schedule of a module: its control computations on one time axis (XLA reference
 // 1.1), with a tick of its own before each loop. Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_SCHEDULE_H_
-#define MALLOCGAME_HLO_MODULE_SCHEDULE_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -48,5 +47,3 @@ absl::StatusOr<Schedule> Flatten(const Module& module, const FlattenOptions& opt
 void SetTrips(int64_t most, std::vector<Region>& regions, std::vector<Loop>& loops);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_SCHEDULE_H_

@@ -1,7 +1,6 @@
 // How many bytes an array takes on a TPU: its dimensions are rounded up to the first tile of its
 // layout. Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_SHAPE_SIZE_H_
-#define MALLOCGAME_HLO_MODULE_SHAPE_SIZE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -41,5 +40,3 @@ int64_t OuterUnitBytes(const ShapeProto& shape, int64_t bytes);
 absl::StatusOr<int64_t> UnpaddedBytes(const ShapeProto& whole, int64_t limit);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_SHAPE_SIZE_H_

@@ -1,6 +1,5 @@
 // Which instructions do the same work: the pools of the profile cost model. Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_STRUCTURE_H_
-#define MALLOCGAME_HLO_MODULE_STRUCTURE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -35,5 +34,3 @@ class Structures {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_STRUCTURE_H_

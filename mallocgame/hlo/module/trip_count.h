@@ -1,7 +1,6 @@
 // How often the body of a while runs, read from the module: recorded by the compiler, or found from
 // the integers of the loop. Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_TRIP_COUNT_H_
-#define MALLOCGAME_HLO_MODULE_TRIP_COUNT_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -50,5 +49,3 @@ class TripCounter {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_TRIP_COUNT_H_

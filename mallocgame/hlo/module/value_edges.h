@@ -1,8 +1,7 @@
 // Which results come from which operands: the one place that knows what each opcode hands on. Who
 // asks which arrays share bytes, which values are one, and where a value was made, folds over these
 // edges. Private to the folder.
-#ifndef MALLOCGAME_HLO_MODULE_VALUE_EDGES_H_
-#define MALLOCGAME_HLO_MODULE_VALUE_EDGES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -52,5 +51,3 @@ absl::StatusOr<std::vector<ValueEdge>> EdgesOf(const Module& module, const Async
 bool HandsOperandOn(const HloInstruction& instruction);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_VALUE_EDGES_H_

@@ -1,7 +1,6 @@
 // Which arrays of a module are values of their own, and which only hand a value on. Private to the
 // folder.
-#ifndef MALLOCGAME_HLO_MODULE_VALUE_FLOW_H_
-#define MALLOCGAME_HLO_MODULE_VALUE_FLOW_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -47,5 +46,3 @@ class ValueFlow {
 bool Recasts(const Module& module, int32_t i);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_MODULE_VALUE_FLOW_H_

@@ -2,8 +2,7 @@
 // whose root is that instruction, and whose parameters are its operands. The code, its price and
 // the hash that others call it by depend on where the operands and results lie. So the module that
 // the compiler made for one placement, changed to another one, has the price of that placement.
-#ifndef MALLOCGAME_HLO_WRITE_ISOLATED_MODULE_H_
-#define MALLOCGAME_HLO_WRITE_ISOLATED_MODULE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -60,5 +59,3 @@ absl::StatusOr<std::string> PlaceIsolatedModule(absl::string_view isolated,
                                                 absl::string_view name);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_WRITE_ISOLATED_MODULE_H_

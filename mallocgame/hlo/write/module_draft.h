@@ -1,7 +1,6 @@
 // A copy of a module that is being rewritten: its instructions may change, new ones are added, and
 // those on the time axis are put into a new order. Private to the folder.
-#ifndef MALLOCGAME_HLO_WRITE_MODULE_DRAFT_H_
-#define MALLOCGAME_HLO_WRITE_MODULE_DRAFT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -82,5 +81,3 @@ class ModuleDraft {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_WRITE_MODULE_DRAFT_H_

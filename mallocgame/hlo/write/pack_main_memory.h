@@ -1,6 +1,5 @@
 // Offsets in main memory for another order of instructions. Private to the folder.
-#ifndef MALLOCGAME_HLO_WRITE_PACK_MAIN_MEMORY_H_
-#define MALLOCGAME_HLO_WRITE_PACK_MAIN_MEMORY_H_
+#pragma once
 
 #include "absl/status/status.h"
 #include "mallocgame/hlo/module/phase_module.h"
@@ -22,5 +21,3 @@ absl::Status PackMainMemory(const PhaseModule& unassigned, PhaseModule& written,
                             int64_t fast_memory_space);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_WRITE_PACK_MAIN_MEMORY_H_

@@ -1,6 +1,5 @@
 // A scheduled module with its buffer assignment, read for the placements of its instructions.
-#ifndef MALLOCGAME_HLO_WRITE_PLACED_MODULE_H_
-#define MALLOCGAME_HLO_WRITE_PLACED_MODULE_H_
+#pragma once
 
 #include <memory>
 #include <optional>
@@ -50,5 +49,3 @@ class PlacedModule {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_WRITE_PLACED_MODULE_H_

@@ -1,7 +1,6 @@
 // Where each value of a program lies in a draft of its module, and the instruction that is it
 // there. Private to the folder.
-#ifndef MALLOCGAME_HLO_WRITE_PLACED_VALUES_H_
-#define MALLOCGAME_HLO_WRITE_PLACED_VALUES_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -108,5 +107,3 @@ class PlacedValues {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_WRITE_PLACED_VALUES_H_

@@ -1,7 +1,6 @@
 // The copies of a plan as the compiler writes them: each fills or empties all of a residence, in
 // one piece or in slices. Private to the folder.
-#ifndef MALLOCGAME_HLO_WRITE_PLAN_TRANSFERS_H_
-#define MALLOCGAME_HLO_WRITE_PLAN_TRANSFERS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -52,5 +51,3 @@ int SlicedDimension(const ShapeProto& shape);
 void CutAtTiles(const ShapeProto& shape, PlanTransfers& all, const PlanTransfer& transfer);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_WRITE_PLAN_TRANSFERS_H_

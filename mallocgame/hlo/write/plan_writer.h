@@ -1,6 +1,5 @@
 // The walk over the time axis that writes a plan into a draft. Private to the folder.
-#ifndef MALLOCGAME_HLO_WRITE_PLAN_WRITER_H_
-#define MALLOCGAME_HLO_WRITE_PLAN_WRITER_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -84,5 +83,3 @@ class PlanWriter {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_WRITE_PLAN_WRITER_H_

@@ -1,6 +1,5 @@
 // Another order of instructions as HLO.
-#ifndef MALLOCGAME_HLO_WRITE_REORDER_MODULE_H_
-#define MALLOCGAME_HLO_WRITE_REORDER_MODULE_H_
+#pragma once
 
 #include <string>
 
@@ -17,5 +16,3 @@ namespace mallocgame {
 absl::StatusOr<std::string> ReorderModule(const Program& program, absl::string_view module);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_HLO_WRITE_REORDER_MODULE_H_

@@ -1,6 +1,5 @@
 // The buffer assignment of a module that a plan was written into. Private to the folder.
-#ifndef MALLOCGAME_HLO_WRITE_WRITE_ASSIGNMENT_H_
-#define MALLOCGAME_HLO_WRITE_WRITE_ASSIGNMENT_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -62,5 +61,3 @@ absl::StatusOr<BufferAssignmentProto> WriteAssignment(
     bool keeps_offsets);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_WRITE_WRITE_ASSIGNMENT_H_

@@ -1,7 +1,6 @@
 // Writes the copies of a plan into a draft: copy-start and copy-done, slices, and what joins them.
 // Private to the folder.
-#ifndef MALLOCGAME_HLO_WRITE_WRITE_COPIES_H_
-#define MALLOCGAME_HLO_WRITE_WRITE_COPIES_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -106,5 +105,3 @@ class CopyWriter {
 };
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_WRITE_WRITE_COPIES_H_

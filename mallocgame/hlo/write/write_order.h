@@ -1,6 +1,5 @@
 // Another order of instructions becomes the module's schedule. Private to the folder.
-#ifndef MALLOCGAME_HLO_WRITE_WRITE_ORDER_H_
-#define MALLOCGAME_HLO_WRITE_WRITE_ORDER_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "mallocgame/program/program.h"
@@ -16,5 +15,3 @@ class HloModuleProto;
 absl::StatusOr<bool> WriteOrder(const Program& program, HloModuleProto& module);
 
 }  // namespace mallocgame::hlo
-
-#endif  // MALLOCGAME_HLO_WRITE_WRITE_ORDER_H_

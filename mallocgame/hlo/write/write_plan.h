@@ -1,6 +1,5 @@
 // Writes a Plan into what the compiler hands out, so that its later phases carry the plan out.
-#ifndef MALLOCGAME_HLO_WRITE_WRITE_PLAN_H_
-#define MALLOCGAME_HLO_WRITE_WRITE_PLAN_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "mallocgame/hardware/hardware.h"
@@ -51,5 +50,3 @@ absl::StatusOr<WrittenPlan> WritePlan(const Program& program, const Plan& plan,
                                       const Hardware& hardware, const PhaseModule& unassigned);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_HLO_WRITE_WRITE_PLAN_H_

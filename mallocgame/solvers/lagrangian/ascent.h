@@ -1,6 +1,5 @@
 // The Lagrangian bound: the dual of a program, maximised by a supergradient method.
-#ifndef MALLOCGAME_SOLVERS_LAGRANGIAN_ASCENT_H_
-#define MALLOCGAME_SOLVERS_LAGRANGIAN_ASCENT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -45,5 +44,3 @@ class LagrangianAscent {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_LAGRANGIAN_ASCENT_H_

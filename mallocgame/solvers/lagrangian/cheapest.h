@@ -1,6 +1,5 @@
 // The cheapest way of one buffer at given prices, in any type of numbers.
-#ifndef MALLOCGAME_SOLVERS_LAGRANGIAN_CHEAPEST_H_
-#define MALLOCGAME_SOLVERS_LAGRANGIAN_CHEAPEST_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -474,5 +473,3 @@ class Cheapest {
 };
 
 }  // namespace mallocgame::lagrangian
-
-#endif  // MALLOCGAME_SOLVERS_LAGRANGIAN_CHEAPEST_H_

@@ -2,8 +2,7 @@
 // multipliers are. They are prices of what instructions and buffers share. At given prices each
 // instruction takes its cheapest placement and each buffer its cheapest way, by themselves.
 // bindings/python/mallocgame/bounds/proof.md has the proof.
-#ifndef MALLOCGAME_SOLVERS_LAGRANGIAN_DUAL_H_
-#define MALLOCGAME_SOLVERS_LAGRANGIAN_DUAL_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -135,5 +134,3 @@ class Dual {
 };
 
 }  // namespace mallocgame::lagrangian
-
-#endif  // MALLOCGAME_SOLVERS_LAGRANGIAN_DUAL_H_

@@ -6,8 +6,7 @@
 // are served. Levels stand one behind the other: `point` of a tick is the position of its point and
 // of the bucket in front of it, point + 1 that of the bucket behind it, with the instruction's idle
 // time. The last bucket of a level has no point.
-#ifndef MALLOCGAME_SOLVERS_LAGRANGIAN_LEVELS_H_
-#define MALLOCGAME_SOLVERS_LAGRANGIAN_LEVELS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -47,5 +46,3 @@ class Levels {
 };
 
 }  // namespace mallocgame::lagrangian
-
-#endif  // MALLOCGAME_SOLVERS_LAGRANGIAN_LEVELS_H_

@@ -1,6 +1,5 @@
 // What ways of buffers pay, and what they use.
-#ifndef MALLOCGAME_SOLVERS_LAGRANGIAN_PATH_PRICES_H_
-#define MALLOCGAME_SOLVERS_LAGRANGIAN_PATH_PRICES_H_
+#pragma once
 
 #include <cstdint>
 #include <utility>
@@ -36,5 +35,3 @@ struct Usage {
 };
 
 }  // namespace mallocgame::lagrangian
-
-#endif  // MALLOCGAME_SOLVERS_LAGRANGIAN_PATH_PRICES_H_

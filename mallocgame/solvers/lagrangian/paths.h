@@ -4,8 +4,7 @@
 // channel's time. Then each byte of a buffer goes its own way. At each point it is in one of a few
 // *states*, and between two accesses it may be prefetched, evicted or dropped. proof.md says why
 // every valid plan takes such a way for each byte.
-#ifndef MALLOCGAME_SOLVERS_LAGRANGIAN_PATHS_H_
-#define MALLOCGAME_SOLVERS_LAGRANGIAN_PATHS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -72,5 +71,3 @@ Paths FindPaths(const Program& program, const Levels& levels, const std::vector<
                 int64_t least_bytes, const Hardware& hardware);
 
 }  // namespace mallocgame::lagrangian
-
-#endif  // MALLOCGAME_SOLVERS_LAGRANGIAN_PATHS_H_

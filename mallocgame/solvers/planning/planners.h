@@ -1,7 +1,6 @@
 // The solvers that end in a plan without a game of their own: those that take a plan as it is, and
 // those that improve the plans of others.
-#ifndef MALLOCGAME_SOLVERS_PLANNING_PLANNERS_H_
-#define MALLOCGAME_SOLVERS_PLANNING_PLANNERS_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "mallocgame/solvers/solver.h"
@@ -28,5 +27,3 @@ absl::StatusOr<SolveResult> SolveStyles(const SolveProblem& problem, const Solve
 absl::StatusOr<SolveResult> SolvePolicy(const SolveProblem& problem, const SolveLimits& limits);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_PLANNING_PLANNERS_H_

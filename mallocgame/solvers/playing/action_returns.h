@@ -1,6 +1,5 @@
 // What each action at a position leads to: labels for learning, and one step of policy improvement.
-#ifndef MALLOCGAME_SOLVERS_PLAYING_ACTION_RETURNS_H_
-#define MALLOCGAME_SOLVERS_PLAYING_ACTION_RETURNS_H_
+#pragma once
 
 #include <vector>
 
@@ -20,5 +19,3 @@ absl::StatusOr<std::vector<double>> ActionReturns(Position& position,
                                                   const Prices* prices = nullptr);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_PLAYING_ACTION_RETURNS_H_

@@ -1,7 +1,6 @@
 // The solvers that play the game, each defined in the file of its name, and what turns the best
 // game that they leave in a Budget into a result.
-#ifndef MALLOCGAME_SOLVERS_PLAYING_PLAYERS_H_
-#define MALLOCGAME_SOLVERS_PLAYING_PLAYERS_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -56,5 +55,3 @@ std::vector<GameStart> StartsWithin(const PriorityGame& game, const Budget& budg
                                     double plan_share, double starts_share);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_PLAYING_PLAYERS_H_

@@ -1,8 +1,7 @@
 // Greedy play that pays rent: an action is worth what it saves, less the prices of the fast memory
 // and of the channel time that it takes. So a buffer that saves little for its bytes and its time
 // leaves its place to others, which greedy, who doesn't look ahead, can't know of.
-#ifndef MALLOCGAME_SOLVERS_PLAYING_RENT_H_
-#define MALLOCGAME_SOLVERS_PLAYING_RENT_H_
+#pragma once
 
 #include <array>
 
@@ -38,5 +37,3 @@ void PlayRentFrom(State& state, const Rent& rent);
 State BestRentGame(const Game& game, const Deadline& deadline, bool small_buffers = false);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_PLAYING_RENT_H_

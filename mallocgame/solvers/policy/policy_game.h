@@ -1,8 +1,7 @@
 // Priority games that a learned rule plays. Before the game it looks at all runs once and gives
 // each an importance, by which they are decided, and what placing and splitting it are worth. Each
 // decision adds what the mode saves there and then.
-#ifndef MALLOCGAME_SOLVERS_POLICY_POLICY_GAME_H_
-#define MALLOCGAME_SOLVERS_POLICY_POLICY_GAME_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -69,5 +68,3 @@ class PolicyGame {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_POLICY_POLICY_GAME_H_

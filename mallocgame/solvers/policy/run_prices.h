@@ -5,8 +5,7 @@
 // and its copies pay, or what its parts are worth, or nothing. Prices rise where more is chosen
 // than there is, and fall elsewhere, step by step, as in a Lagrangian relaxation. They bound
 // nothing: the dual of solvers/lagrangian does that, and takes seconds.
-#ifndef MALLOCGAME_SOLVERS_POLICY_RUN_PRICES_H_
-#define MALLOCGAME_SOLVERS_POLICY_RUN_PRICES_H_
+#pragma once
 
 #include <vector>
 
@@ -24,5 +23,3 @@ struct RunPrices {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_POLICY_RUN_PRICES_H_

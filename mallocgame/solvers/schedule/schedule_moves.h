@@ -1,6 +1,5 @@
 // The changes of an order of instructions that local search tries. Private to the folder.
-#ifndef MALLOCGAME_SOLVERS_SCHEDULE_SCHEDULE_MOVES_H_
-#define MALLOCGAME_SOLVERS_SCHEDULE_SCHEDULE_MOVES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -38,5 +37,3 @@ class ScheduleMoves {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_SCHEDULE_SCHEDULE_MOVES_H_

@@ -1,7 +1,6 @@
 // One order of instructions with a placement of it: what annealing over both holds, and goes on
 // from. Private to the folder.
-#ifndef MALLOCGAME_SOLVERS_SCHEDULE_SCHEDULED_GAME_H_
-#define MALLOCGAME_SOLVERS_SCHEDULE_SCHEDULED_GAME_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -59,5 +58,3 @@ class ScheduledGame {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_SCHEDULE_SCHEDULED_GAME_H_

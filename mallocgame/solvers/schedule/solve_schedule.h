@@ -1,6 +1,5 @@
 // Finds an order of instructions and a plan of it together.
-#ifndef MALLOCGAME_SOLVERS_SCHEDULE_SOLVE_SCHEDULE_H_
-#define MALLOCGAME_SOLVERS_SCHEDULE_SOLVE_SCHEDULE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -50,5 +49,3 @@ absl::StatusOr<ScheduleResult> SolveSchedule(const SolveProblem& problem, const 
                                              const ScheduleOptions& options = {});
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_SCHEDULE_SOLVE_SCHEDULE_H_

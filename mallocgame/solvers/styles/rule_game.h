@@ -1,7 +1,6 @@
 // Priority games that are played by a priority rule of a few parameters each, for the solver
 // `styles`.
-#ifndef MALLOCGAME_SOLVERS_STYLES_RULE_GAME_H_
-#define MALLOCGAME_SOLVERS_STYLES_RULE_GAME_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -58,5 +57,3 @@ class RuleGame {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_STYLES_RULE_GAME_H_

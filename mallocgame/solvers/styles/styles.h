@@ -1,7 +1,6 @@
 // The games of the solver `styles`: the priority game is played by a few dozen priority rules, and
 // the best of these games are packed anew. docs/solvers.md.
-#ifndef MALLOCGAME_SOLVERS_STYLES_STYLES_H_
-#define MALLOCGAME_SOLVERS_STYLES_STYLES_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -19,5 +18,3 @@ FoundPlan PlayStyles(const Game& game, const Deadline& deadline,
                      const std::function<void(int64_t latency_ps)>& better = {});
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_STYLES_STYLES_H_

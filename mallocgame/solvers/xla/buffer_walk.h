@@ -1,7 +1,6 @@
 // XLA's decision for one buffer: its values in time order, and of each value one use after the
 // other (XLA reference 4.2 to 4.7).
-#ifndef MALLOCGAME_SOLVERS_XLA_BUFFER_WALK_H_
-#define MALLOCGAME_SOLVERS_XLA_BUFFER_WALK_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -109,5 +108,3 @@ class XlaBufferWalk {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_XLA_BUFFER_WALK_H_

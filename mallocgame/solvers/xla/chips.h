@@ -1,6 +1,5 @@
 // What XLA's allocator reckons with on a chip (hardware/chips.h), as hardware and as options.
-#ifndef MALLOCGAME_SOLVERS_XLA_CHIPS_H_
-#define MALLOCGAME_SOLVERS_XLA_CHIPS_H_
+#pragma once
 
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/solvers/xla/options.h"
@@ -15,5 +14,3 @@ Hardware AsXlaReckons(Hardware hardware);
 XlaOptions OptionsForChip(XlaOptions options, const Hardware& hardware);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_XLA_CHIPS_H_

@@ -2,8 +2,7 @@
 // them all of the time that it takes with everything in main memory. Copies are served first in,
 // first out in the order of their begins, and each must be through by its end. Prefetches and
 // evictions have a resource each, and these do not know of each other (XLA reference 4.6).
-#ifndef MALLOCGAME_SOLVERS_XLA_COPY_RESOURCE_H_
-#define MALLOCGAME_SOLVERS_XLA_COPY_RESOURCE_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -50,5 +49,3 @@ class CopyResource {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_XLA_COPY_RESOURCE_H_

@@ -2,8 +2,7 @@
 // whatever the program's own cost model is (XLA reference 2.2, 2.3). Measured against the plans
 // that XLA:TPU made, it decides more like XLA with these than with the prices that the same
 // compiler writes into the code it generates (docs/xla-heuristic.md).
-#ifndef MALLOCGAME_SOLVERS_XLA_COST_H_
-#define MALLOCGAME_SOLVERS_XLA_COST_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -61,5 +60,3 @@ class XlaCost {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_XLA_COST_H_

@@ -1,8 +1,7 @@
 // Fast memory as XLA's allocator sees it: chunks of bytes over intervals of ticks, best-fit
 // placement of a new one, and repacking (XLA reference 4.7, 4.8). Time per call is that of the
 // chunks that overlap in time.
-#ifndef MALLOCGAME_SOLVERS_XLA_HEAP_H_
-#define MALLOCGAME_SOLVERS_XLA_HEAP_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -116,5 +115,3 @@ class ChunkHeap {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_XLA_HEAP_H_

@@ -3,8 +3,7 @@
 // use if the pause is short and bytes are free; else it is prefetched if the copy can be hidden;
 // else it is used from main memory. No simulator judges the result (XLA reference 4;
 // docs/xla-heuristic.md says what differs).
-#ifndef MALLOCGAME_SOLVERS_XLA_HEURISTIC_H_
-#define MALLOCGAME_SOLVERS_XLA_HEURISTIC_H_
+#pragma once
 
 #include <vector>
 
@@ -41,5 +40,3 @@ inline constexpr double kXlaShare = 0.2;
 XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options = {});
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_XLA_HEURISTIC_H_

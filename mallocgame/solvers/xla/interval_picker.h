@@ -4,8 +4,7 @@
 //
 // A start is named as XLA names it, by the tick `s` behind which the copy starts: the window is
 // [s + 1, end).
-#ifndef MALLOCGAME_SOLVERS_XLA_INTERVAL_PICKER_H_
-#define MALLOCGAME_SOLVERS_XLA_INTERVAL_PICKER_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -100,5 +99,3 @@ class IntervalPicker {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_XLA_INTERVAL_PICKER_H_

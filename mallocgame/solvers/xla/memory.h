@@ -1,7 +1,6 @@
 // What XLA's allocator has given away so far: bytes over ticks, and the service of copies. A
 // Proposal is what it has decided for the current buffer, and can be taken back.
-#ifndef MALLOCGAME_SOLVERS_XLA_MEMORY_H_
-#define MALLOCGAME_SOLVERS_XLA_MEMORY_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -116,5 +115,3 @@ struct XlaMemory {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_XLA_MEMORY_H_

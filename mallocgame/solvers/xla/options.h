@@ -1,6 +1,5 @@
 // The settings of XLA's allocator that decide its plans.
-#ifndef MALLOCGAME_SOLVERS_XLA_OPTIONS_H_
-#define MALLOCGAME_SOLVERS_XLA_OPTIONS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -28,5 +27,3 @@ struct XlaOptions {
 };
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_XLA_OPTIONS_H_

@@ -1,7 +1,6 @@
 // The order in which XLA's allocator takes the buffers (XLA reference 2.3, 4.1), and the entry
 // parameters that it preloads (4.10).
-#ifndef MALLOCGAME_SOLVERS_XLA_ORDER_H_
-#define MALLOCGAME_SOLVERS_XLA_ORDER_H_
+#pragma once
 
 #include <vector>
 
@@ -29,5 +28,3 @@ std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
 std::vector<BufferId> XlaPreloadOrder(const Program& program);
 
 }  // namespace mallocgame
-
-#endif  // MALLOCGAME_SOLVERS_XLA_ORDER_H_

@@ -1,7 +1,6 @@
 // What the tests train on: tiny random programs on three levels of memory, with settings that make
 // a generation take milliseconds.
-#ifndef MALLOCGAME_TESTS_AGENTS_EGRL_TRAINING_PROBLEM_H_
-#define MALLOCGAME_TESTS_AGENTS_EGRL_TRAINING_PROBLEM_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -100,5 +99,3 @@ inline std::unique_ptr<Trainer> Make(std::shared_ptr<const PlacementProblem> pro
 using training::Steps;
 
 }  // namespace mallocgame::egrl
-
-#endif  // MALLOCGAME_TESTS_AGENTS_EGRL_TRAINING_PROBLEM_H_

@@ -1,7 +1,6 @@
 // What the tests train on: tiny random programs with dependences, with settings that make a step
 // take milliseconds.
-#ifndef MALLOCGAME_TESTS_AGENTS_MUZERO_TRAINING_PROBLEM_H_
-#define MALLOCGAME_TESTS_AGENTS_MUZERO_TRAINING_PROBLEM_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -91,5 +90,3 @@ inline std::unique_ptr<Trainer> Make(std::vector<TrainingProblem> problems, cons
 using training::Steps;
 
 }  // namespace mallocgame::muzero
-
-#endif  // MALLOCGAME_TESTS_AGENTS_MUZERO_TRAINING_PROBLEM_H_

@@ -1,6 +1,5 @@
 // What the settings of every agent must do, whichever they are.
-#ifndef MALLOCGAME_TESTS_AGENTS_TRAINING_SETTINGS_CHECKS_H_
-#define MALLOCGAME_TESTS_AGENTS_TRAINING_SETTINGS_CHECKS_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -52,5 +51,3 @@ std::string Refusal(const char* name, const char* value) {
 }
 
 }  // namespace mallocgame::training
-
-#endif  // MALLOCGAME_TESTS_AGENTS_TRAINING_SETTINGS_CHECKS_H_

@@ -1,7 +1,6 @@
 // What the trainer of every agent must do, whichever it is. A `load` makes a trainer of what was
 // saved, with one thread.
-#ifndef MALLOCGAME_TESTS_AGENTS_TRAINING_TRAINER_CHECKS_H_
-#define MALLOCGAME_TESTS_AGENTS_TRAINING_TRAINER_CHECKS_H_
+#pragma once
 
 #include <atomic>
 #include <memory>
@@ -119,5 +118,3 @@ void CheckEditedContents(const std::string& saved, int rounds, const Load& load,
 }
 
 }  // namespace mallocgame::training
-
-#endif  // MALLOCGAME_TESTS_AGENTS_TRAINING_TRAINER_CHECKS_H_
