@@ -1,7 +1,6 @@
 // Plays for a trainer (trainer.h) that is in another process or on another machine. What it returns
 // depends on what it is given only, so that a job that is lost can be done again by anybody.
-#ifndef AGENTS_MUZERO_ACTOR_H_
-#define AGENTS_MUZERO_ACTOR_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -37,5 +36,3 @@ class Actor {
 };
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_ACTOR_H_

@@ -1,6 +1,5 @@
 // A trained agent: plays any program, also one that it has not seen.
-#ifndef AGENTS_MUZERO_AGENT_H_
-#define AGENTS_MUZERO_AGENT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -79,5 +78,3 @@ class Agent {
 };
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_AGENT_H_

@@ -1,7 +1,6 @@
 // What a whole game, the baseline, does and saves wherever another game stands. Each game says what
 // standing alike means.
-#ifndef AGENTS_MUZERO_BASELINE_H_
-#define AGENTS_MUZERO_BASELINE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -29,5 +28,3 @@ class Baseline {
 std::unique_ptr<const Baseline> MakeBaseline(const Position& end);
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_BASELINE_H_

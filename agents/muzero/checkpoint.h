@@ -1,6 +1,5 @@
 // What a checkpoint of the MuZero agent holds (training/checkpoint.h packs and unpacks it).
-#ifndef AGENTS_MUZERO_CHECKPOINT_H_
-#define AGENTS_MUZERO_CHECKPOINT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -61,5 +60,3 @@ absl::Status CheckProblems(const Checkpoint& checkpoint,
                            const std::vector<TrainingProblem>& problems);
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_CHECKPOINT_H_

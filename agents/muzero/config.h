@@ -1,7 +1,6 @@
 // All settings of the MuZero agent, each with its default, its range and a sentence: the one list
 // that the command line, Python, the documentation and checkpoints use.
-#ifndef AGENTS_MUZERO_CONFIG_H_
-#define AGENTS_MUZERO_CONFIG_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -152,5 +151,3 @@ absl::Status Set(Config& config, absl::string_view name, absl::string_view value
 absl::Status Check(const Config& config);
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_CONFIG_H_

@@ -1,6 +1,5 @@
 // Games by other players that the agent learns from, and plans that it is compared with.
-#ifndef AGENTS_MUZERO_DEMONSTRATIONS_H_
-#define AGENTS_MUZERO_DEMONSTRATIONS_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -93,5 +92,3 @@ absl::StatusOr<Demonstrations> ReadDemonstrations(absl::string_view in, const Ga
                                                   const Config& config);
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_DEMONSTRATIONS_H_

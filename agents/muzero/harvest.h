@@ -1,7 +1,6 @@
 // What a group of games is to play, and what has become of it. Both also exist as bytes, so that a
 // group can be played in another process or on another machine (actor.h).
-#ifndef AGENTS_MUZERO_HARVEST_H_
-#define AGENTS_MUZERO_HARVEST_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -70,5 +69,3 @@ void Write(const Harvest& harvest, std::string& out);
 absl::StatusOr<Harvest> ReadHarvest(absl::string_view& in, absl::Span<const Task> tasks);
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_HARVEST_H_

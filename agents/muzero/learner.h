@@ -1,6 +1,5 @@
 // Gradient descent on the networks. Torch stays behind this header.
-#ifndef AGENTS_MUZERO_LEARNER_H_
-#define AGENTS_MUZERO_LEARNER_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -81,5 +80,3 @@ class Learner {
 };
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_LEARNER_H_

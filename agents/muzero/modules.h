@@ -30,8 +30,7 @@
 // Values and rewards are in units, thousandths of the baseline's latency. A distribution is over
 // bins that are evenly spaced after the map h(x) = sign(x) (sqrt(|x| + 1) - 1). They are fine near
 // the baseline, where players differ, and coarse far from it.
-#ifndef AGENTS_MUZERO_MODULES_H_
-#define AGENTS_MUZERO_MODULES_H_
+#pragma once
 
 #include <torch/torch.h>
 
@@ -94,5 +93,3 @@ torch::Tensor MeanOfBins(const torch::Tensor& logits);
 torch::Tensor BinLoss(const torch::Tensor& logits, const torch::Tensor& targets);
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_MODULES_H_

@@ -1,7 +1,6 @@
 // The networks of a trained agent as something to ask, by batches. One thread at a time may ask.
 // Torch stays behind this header.
-#ifndef AGENTS_MUZERO_NETWORK_H_
-#define AGENTS_MUZERO_NETWORK_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -35,5 +34,3 @@ class Network {
 };
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_NETWORK_H_

@@ -1,6 +1,5 @@
 // What a step of the training tells of itself.
-#ifndef AGENTS_MUZERO_PROGRESS_H_
-#define AGENTS_MUZERO_PROGRESS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -50,5 +49,3 @@ struct Progress {
 };
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_PROGRESS_H_

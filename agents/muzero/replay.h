@@ -1,8 +1,7 @@
 // The games that the agent learns from, which of their decisions are replayed, and with which
 // targets. A game is kept as its actions and what its searches said. Observations are made again
 // when it is replayed.
-#ifndef AGENTS_MUZERO_REPLAY_H_
-#define AGENTS_MUZERO_REPLAY_H_
+#pragma once
 
 #include <cstdint>
 #include <deque>
@@ -173,5 +172,3 @@ Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay
                 const Replay::Sample& sample);
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_REPLAY_H_

@@ -1,7 +1,6 @@
 // Models for the tree search (mcts/model.h) that ask a network, over the true rules or over learned
 // dynamics.
-#ifndef AGENTS_MUZERO_SEARCH_MODELS_H_
-#define AGENTS_MUZERO_SEARCH_MODELS_H_
+#pragma once
 
 #include <memory>
 #include <vector>
@@ -52,5 +51,3 @@ class SearchModel : public mcts::Model {
 std::unique_ptr<SearchModel> MakeSearchModel(const Config& config, Network& network);
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_SEARCH_MODELS_H_

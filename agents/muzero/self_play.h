@@ -1,8 +1,7 @@
 // A group of games that one thread plays side by side: it makes searched decisions, varies the best
 // games, and searches old decisions again. What it does depends only on its networks, what it is
 // assigned, and its own past.
-#ifndef AGENTS_MUZERO_SELF_PLAY_H_
-#define AGENTS_MUZERO_SELF_PLAY_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -71,5 +70,3 @@ absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, i
                                                          int num_actions, bool explore);
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_SELF_PLAY_H_

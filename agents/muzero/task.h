@@ -17,8 +17,7 @@
 //                units that can come next the baseline takes the one that came first in its order.
 //   lead         [2]: the lead in units, x / (x + 1) and (sqrt(x + 1) - 1) / 32, each negative
 //                for a negative x.
-#ifndef AGENTS_MUZERO_TASK_H_
-#define AGENTS_MUZERO_TASK_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -121,5 +120,3 @@ std::unique_ptr<Position> FollowGame(const Game& game, absl::Span<const uint8_t>
                                      absl::Span<const uint8_t> follow);
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_TASK_H_

@@ -9,8 +9,7 @@
 // played with the networks as they were before it, while the networks learn from what was played
 // before it. The iterations therefore depend only on the problems, the config and the seed. They do
 // not depend on the number of threads, and continue the same after Save and Load.
-#ifndef AGENTS_MUZERO_TRAINER_H_
-#define AGENTS_MUZERO_TRAINER_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -98,5 +97,3 @@ class Trainer {
 };
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_TRAINER_H_

@@ -1,8 +1,7 @@
 // Local search with learned proposals: games that change one of the best games where the policy
 // suggests it, and follow it elsewhere. A game costs no more than playing it, because the policy is
 // asked only about the best game.
-#ifndef AGENTS_MUZERO_VARIATION_H_
-#define AGENTS_MUZERO_VARIATION_H_
+#pragma once
 
 #include <cstdint>
 
@@ -26,5 +25,3 @@ absl::Status VaryGame(const Task& task, const Start& start, int64_t decisions, N
                       Rng& rng, Harvest& harvest);
 
 }  // namespace mallocgame::muzero
-
-#endif  // AGENTS_MUZERO_VARIATION_H_
