@@ -126,7 +126,7 @@ class LevelSet:
             write_archive(
                 self.folder / BEST_KNOWN,
                 {_LATENCIES: latencies.encode()} | files,
-                zipfile.ZIP_DEFLATED,
+                zipfile.ZIP_LZMA,  # Plans of whole models are large.
             )
             self._best = _Archive(self.folder / BEST_KNOWN)
             self.__dict__.pop("best_known", None)
