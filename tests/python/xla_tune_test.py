@@ -241,12 +241,12 @@ def soon_content(monkeypatch):
 
 def test_behind_a_first_plan_that_is_late_comes_one_of_known_code(captured_loop, monkeypatch):
     """Of a whole model there is time for the code of no other plan."""
-    untils, cautions = [], []
+    ends, cautions = [], []
     write, cautious = mgx.emitting.Emitter.write, plan_search.cautious
 
     def late(emitter, plan, hardware=None, order=None, until=math.inf):
-        untils.append(until)
-        return write(emitter, plan, hardware, order, 0.0 if len(untils) == 1 else until)
+        ends.append(until)
+        return write(emitter, plan, hardware, order, 0.0 if len(ends) == 1 else until)
 
     def told(program, caution):
         cautions.append(caution)
@@ -257,7 +257,7 @@ def test_behind_a_first_plan_that_is_late_comes_one_of_known_code(captured_loop,
     soon_content(monkeypatch)
     with mgx.Compiler(captured_loop.target, cache=None) as fresh:
         tuned = mgx.tune_capture(captured_loop, 900, 0, fresh)
-    assert untils[0] < untils[1] == math.inf
+    assert ends[0] < ends[1] == math.inf
     assert cautions[:2] == [0.3, 100] and max(cautions[2:], default=0) < 1
     assert tuned.plans > 1 and not tuned.refused
 
