@@ -62,9 +62,8 @@ def test_maskable_ppo(tmp_path):
     assert "after 3072 steps" in output  # It learns after each 1024.
 
 
-@pytest.mark.parametrize(
-    "script", ["sb3_levels.py", pytest.param("sb3_dqn_levels.py", marks=pytest.mark.weekly)]
-)
+@pytest.mark.weekly
+@pytest.mark.parametrize("script", ["sb3_levels.py", "sb3_dqn_levels.py"])
 def test_from_levels_to_a_judged_submission(script, tmp_path):
     pytest.importorskip(
         "sb3_contrib", reason="sb3_contrib isn't installed: pip install 'mallocgame[rl]'"
@@ -72,7 +71,7 @@ def test_from_levels_to_a_judged_submission(script, tmp_path):
     pytest.importorskip(
         "rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]"
     )
-    command = run(str(ROOT / "examples" / script), "plans", "3072", folder=tmp_path)
+    command = run(str(ROOT / "examples" / script), "plans", "6144", folder=tmp_path)
     name, *arguments = command.split()
     assert name == "mallocgame"
     table = run("-m", "mallocgame", *arguments, folder=tmp_path)
@@ -121,7 +120,11 @@ def test_from_plans_to_a_judged_submission(tmp_path):
     assert name == "mallocgame"
     table = run("-m", "mallocgame", *arguments, folder=tmp_path)
     assert "first" in table and "no plan" in table
-    # What it learns from its own games is another policy.
+
+
+@pytest.mark.weekly
+def test_what_a_policy_learns_from_its_own_games_is_another_one(tmp_path):
+    cloned("first", tmp_path)
     finetune = str(ROOT / "examples" / "finetune_levels.py")
     kept = ["--demonstrations", "kept.npz"]
     output = run(finetune, "better", "first/policy.pt", *kept, "--rounds", "1", folder=tmp_path)
