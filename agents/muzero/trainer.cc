@@ -196,7 +196,8 @@ class MuZeroTrainer final : public Trainer {
 
   absl::StatusOr<SolveResult> Best(size_t i) const override {
     MG_ASSIGN_OR_RETURN(SolveResult game, BestGame(i));
-    return CostOf(i, game) <= CostOf(i, best_[i]) ? std::move(game) : best_[i];
+    if (CostOf(i, game) > CostOf(i, best_[i])) return best_[i];
+    return game;
   }
 
   absl::StatusOr<SolveResult> BestGame(size_t i) const override {
