@@ -12,6 +12,7 @@ import pytest
 
 import mallocgame as mg
 from mallocgame._jobs import HERE, FailedJobsError, run_jobs
+from mallocgame._jobs.processes import Processes
 
 FOR_EVER = 3600.0  # seconds of a job: who waits for it runs into the limit of a test
 # A parent whose two processes are at work, and one of which waits for a job when the other ends.
@@ -109,6 +110,22 @@ def test_what_fails_is_tried_again_twice(tmp_path, how):
     assert [len(os.listdir(folder)) for folder, _, _ in jobs] == [1, 3, 3]
     why = "ValueError: no 3 again" if how == "raises" else "its process ended"
     assert str(raised.value) == (f"1 of 3 jobs failed 3 times: job 3: {why}; run it again to go on")
+
+
+def test_a_process_that_ends_without_a_job_is_replaced():
+    with contextlib.closing(Processes(root, 1, pinned=False)) as crew:
+        crew.add(0, 4)
+        while (found := crew.wait(1)) is None:
+            pass
+        assert found[1].result == 2
+        (process,) = crew._idle[0].pool._processes
+        os.kill(process, signal.SIGKILL)
+        while not crew._idle[0].pool._broken:
+            time.sleep(0.01)
+        crew.add(1, 9)
+        while (found := crew.wait(1)) is None:
+            pass
+        assert found[0] == 1 and found[1].result == 3
 
 
 def test_a_wrong_input_ends_all_at_once():

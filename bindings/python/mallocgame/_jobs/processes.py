@@ -58,8 +58,13 @@ class Processes(Crew):
         """Begins jobs as long as there is a process for one."""
         while self._waiting and (self._idle or self._room):
             process = self._idle.pop() if self._idle else self._start(self._room.pop(0))
-            one = self._waiting.popleft()
-            self._busy[process.pool.submit(_do, one.job)] = process, one
+            try:
+                future = process.pool.submit(_do, self._waiting[0].job)
+            except BrokenProcessPool:  # It has ended without a job, which is no try of this one.
+                process.pool.shutdown()
+                self._room.append(process.core)
+                continue
+            self._busy[future] = process, self._waiting.popleft()
 
     def _start(self, core: int | None) -> _Process:
         begin = self._work, core, self._watched
