@@ -32,7 +32,15 @@ from mallocgame.level_sets.level_set import (
     load_level_set,
     write_archive,
 )
-from mallocgame.level_sets.splits import BANDWIDTHS, CHIPS, KNOWN, WHOLE_BUNDLED, Draft, Variant
+from mallocgame.level_sets.splits import (
+    BANDWIDTHS,
+    CHIPS,
+    KNOWN,
+    WHOLE_BUNDLED,
+    WHOLE_SPLITS,
+    Draft,
+    Variant,
+)
 from mallocgame.programs import load_program, suite
 
 if TYPE_CHECKING:
@@ -71,15 +79,16 @@ def describe_programs(
     """
     folder = pathlib.Path(folder)
     drafts = {one.name: one for one in wanted if (folder / (one.name + _PROGRAM)).exists()}
-    missing = {}
-    for name in _missing(folder, [*drafts, *_known(wanted)], _DESCRIPTION, done):
+    known, missing = _known(wanted), {}
+    for name in _missing(folder, [*drafts, *known], _DESCRIPTION, done):
         draft = drafts.get(name)
         program = (
             load_program(name)
             if draft is None
             else Program.from_bytes((folder / (name + _PROGRAM)).read_bytes())
         )
-        missing[name] = _Subject(name, draft, program)
+        split = known[name][0] if draft is None else draft.split
+        missing[name] = _Subject(name, split, draft, program)
     _side_by_side(folder, _DESCRIPTION, _describe_program, missing, workers, done)
 
 
@@ -210,16 +219,15 @@ class _Subject:
     """A program that is to be described."""
 
     name: str
+    split: str
     draft: Draft | None  # None: a bundled one
     program: Program
 
 
 def _describe_program(subject: _Subject) -> bytes:
     name, draft, program = subject.name, subject.draft, subject.program
-    if draft is None and name in WHOLE_BUNDLED:
-        entry = describe_whole(program, WHOLE_BUNDLED[name][0])
-    elif draft is not None and draft.whole:
-        entry = describe_whole(program, draft.split)
+    if subject.split in WHOLE_SPLITS:
+        entry = describe_whole(program, subject.split)
     elif draft is None:
         entry = _bundled(name, program) or describe(program) | _scored(program, Variant(), name)
     else:

@@ -117,24 +117,25 @@ class PlanSearch:
         least = 0.0 if self._best is None else self._emitter.look_seconds
         return time.monotonic() + _LEAST_SECONDS + least > until
 
-    def _has_time_for_known_code_only(self, until: float) -> bool:
-        """Returns whether a plan is to be among placements whose code is there.
+    def _caution(self, until: float) -> float:
+        """Returns the share that a placement without a price costs more in the next search.
 
-        So it is until there is a plan, if there was no time for other code, or if there is only for
-        few plans without. Of a whole model a plan may need the code of a thousand instructions.
+        A plan of a whole model may need the code of a thousand instructions. While there is no plan
+        yet, it is one among placements whose code is there if there was no time for other code, or
+        is only for few plans without.
         """
-        if self._order or self._best is not None:
-            return False
-        few = _FEW_LOOKS * self._emitter.look_seconds
-        return self._was_late or time.monotonic() + few > until
+        if not self._order and self._best is None:
+            few = _FEW_LOOKS * self._emitter.look_seconds
+            if self._was_late or time.monotonic() + few > until:
+                return _ONLY_KNOWN
+        return _CAUTION if self._is_cautious else 0.0
 
     def _round(self, seconds: float, prices: str, until: float) -> bool:
         """Solves, writes and prices. Returns whether the plan is worth what was predicted."""
         program = self._emitter.capture.program
         hardware = program.hardware.replace(fast_bytes=self._fast_bytes)
-        of_known_code = self._has_time_for_known_code_only(until)
-        caution = _CAUTION if self._is_cautious else 0.0
-        seen = cautious(program, _ONLY_KNOWN if of_known_code else caution)
+        caution = self._caution(until)
+        seen = cautious(program, caution)
         at_prices = at_both_prices(seen) if prices == BOTH else priced(seen, prices)
         own = at_prices.hardware.replace(fast_bytes=self._fast_bytes)
         game = Game(at_prices, hardware=own, forbidden=sorted(self._forbidden))
@@ -150,7 +151,7 @@ class PlanSearch:
         self.plans += 1
         reorders = ordered.fingerprint != program.fingerprint
         begin = time.monotonic()
-        last = math.inf if of_known_code else until
+        last = math.inf if caution == _ONLY_KNOWN else until
         found = self._carried_out(plan, hardware, order, reorders, last)
         now = time.monotonic()
         self._is_cautious = found is None or _FEW_LOOKS * (now - begin) > until - now
