@@ -47,10 +47,7 @@ std::shared_ptr<ProgramHandle> ProgramOf(const Problem& problem) {
 std::shared_ptr<const Program> AtPrices(const ProgramHandle& program, const Hardware& hardware,
                                         const std::optional<std::string>& prices) {
   if (prices == "compiler" || program.program().both() != nullptr) return program.file.program;
-  const auto both = WithoutGil([&]() -> absl::StatusOr<std::shared_ptr<const Program>> {
-    MG_ASSIGN_OR_RETURN(const PriceLaw law, PriceLawOf(program.file.hardware.name));
-    return AtBothPrices(program.file.program, hardware, law, program.XlaPlanFor(hardware), 0);
-  });
+  const auto both = BothPricesOf(program, hardware);
   return prices || both.ok() ? ValueOrRaise(both) : program.file.program;
 }
 

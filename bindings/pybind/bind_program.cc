@@ -12,7 +12,6 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/program/calibrate.h"
 #include "mallocgame/program/program.h"
-#include "mallocgame/search/plan_cost.h"
 
 namespace py = pybind11;
 
@@ -190,12 +189,8 @@ std::shared_ptr<ProgramHandle> CalibratedProgram(const ProgramHandle& handle,
 }
 
 std::shared_ptr<ProgramHandle> ProgramAtBothPrices(const ProgramHandle& handle, double lean) {
-  const Hardware& hardware = handle.file.hardware;
-  const PriceLaw law = ValueOrRaise(PriceLawOf(hardware.name));
   ProgramFile file = handle.file;
-  file.program = ValueOrRaise(WithoutGil([&] {
-    return AtBothPrices(handle.file.program, hardware, law, handle.XlaPlanFor(hardware), lean);
-  }));
+  file.program = ValueOrRaise(BothPricesOf(handle, file.hardware, lean));
   return std::make_shared<ProgramHandle>(ProgramHandle{std::move(file)});
 }
 

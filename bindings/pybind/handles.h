@@ -20,12 +20,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/base/error.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/hardware/price_law.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/replay/program_file.h"
+#include "mallocgame/search/plan_cost.h"
 #include "mallocgame/solvers/schedule/solve_schedule.h"
 #include "mallocgame/solvers/solver.h"
 
@@ -149,6 +151,16 @@ inline Hardware HardwareOr(const ProgramHandle& program, const std::optional<Har
 // prices; without a law the chip's own is taken. The errors are those of CalibratePrices.
 absl::StatusOr<ProgramFile> CalibratedFile(const ProgramHandle& handle, const Hardware& hardware,
                                            std::optional<PriceLaw> law);
+
+// The program, whose searches go by both sets of prices together. `hardware`, `lean` and errors are
+// those of AtBothPrices; NotFound: its chip has no law of prices.
+inline absl::StatusOr<std::shared_ptr<const Program>> BothPricesOf(const ProgramHandle& handle,
+                                                                   const Hardware& hardware,
+                                                                   double lean = 0) {
+  const pybind11::gil_scoped_release release;
+  MG_ASSIGN_OR_RETURN(const PriceLaw law, PriceLawOf(handle.file.hardware.name));
+  return AtBothPrices(handle.file.program, hardware, law, handle.XlaPlanFor(hardware), lean);
+}
 
 // A NumPy array [values / columns, columns] with a copy of `values`.
 template <class T>
